@@ -152,17 +152,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the moments between two of them")
     options = parser.parse_args()
     paths = suite_files(options.folder, options.files)
-    shown = 0
     with get_server(options.server, {}) as server, tempfile.TemporaryDirectory() as folder:
         reader = SuiteReader(
             server, Path(folder) / "out", seconds=options.seconds, runs=options.runs, seed=options.seed
         )
         found = reader.comparison
         for path in paths:
+            shown = len(found.differences)
             reader.read(path)
             for difference in found.differences[shown:]:
                 print(difference, flush=True)
-            shown = len(found.differences)
     print(f"{options.server}: {dict(found.counts)}")
     return 1 if found.counts["wrong"] or found.counts["stopped"] else 0
 

@@ -7,11 +7,9 @@ binlog says of its rows in between has to lead from the first rows to the last.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import pymysql
@@ -19,53 +17,13 @@ import pymysql
 from engine.binlog.position import BinlogPosition
 from engine.schema.changes import TableName
 from tests.servers import Server
-from tests.servers.server import OWN_DATABASES
-from tests.support import same_rows
 from tests.support.engine_run import end_of_binlog
-from tests.support.same_rows import Family, quoted
+from tests.support.selected_tables import TableReader, TableRows, comparable
 
-_GEOMETRIES = """
-    geometry point linestring polygon multipoint multilinestring multipolygon geometrycollection
-    geomcollection
-"""
-_FAMILY_TYPES: Mapping[Family, str] = {
-    same_rows.INTEGER: "tinyint smallint mediumint int bigint year",
-    same_rows.BITS: "bit",
-    Family(from_server=Decimal, from_spark=Decimal): "decimal",
-    # Shown as it is, DOUBLE(8,2) is rounded. The server's sum has no negative zero.
-    replace(same_rows.FLOAT, from_spark=lambda value: value + 0.0): "float double",
-    same_rows.BINARY: "binary varbinary tinyblob blob mediumblob longblob",
-    same_rows.GEOMETRY: _GEOMETRIES,
-    same_rows.VECTOR: "vector",
-}
-_FAMILIES = {name: family for family, names in _FAMILY_TYPES.items() for name in names.split()}
-"""DATA_TYPE of information_schema → how its values are compared; all others as text."""
-_NOT_READ = frozenset({"BLACKHOLE", "FEDERATED"})
-"""Storage engines whose tables do not have the rows that were written to them."""
-_MERGE = "MRG_MYISAM"
-"""A storage engine whose tables have the rows of others, and write to them."""
 _ROW_STATEMENTS = """
     INSERT UPDATE DELETE REPLACE SET BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE DO USE
 """
-_CASCADES_ARE_LOGGED = frozenset({"mysql-9.7"})
 _LOST_CONNECTION = frozenset({2006, 2013})
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table, and how its values are compared."""
-
-    name: str
-    family: Family
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """What SELECT gives of a table."""
-
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Any, ...], ...] | None
-    """Comparable values by column; None of a table with too many."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +51,14 @@ class Span:
                 return f"the columns are {own}, not {names}"
         absent = {name for row in within for name in row["_absent_columns"] or ()}
         places = [place for place, name in enumerate(names) if name not in absent]
-        state = Counter(_comparable(row, places) for row in self.before.rows)
+        state = Counter(_row_text(row, places) for row in self.before.rows)
         for row in within:
             if row["_change_type"] == "truncate":
                 state.clear()
                 continue
-            values = [_value(column.family, row[column.name]) for column in self.after.columns]
-            state[_comparable(values, places)] += _WEIGHTS[row["_change_type"]]
-        state.subtract(_comparable(row, places) for row in self.after.rows)
+            values = [comparable(column.family, row[column.name]) for column in self.after.columns]
+            state[_row_text(values, places)] += _WEIGHTS[row["_change_type"]]
+        state.subtract(_row_text(row, places) for row in self.after.rows)
         differing = {row: number for row, number in state.items() if number}
         return f"{len(within)} changes, too many (or too few) of {differing}" if differing else None
 
@@ -120,16 +78,13 @@ class SpanRecorder:
 
     def __init__(self, server: Server, database: str, settings: Iterable[str], *, most_rows: int) -> None:
         self._server = server
-        self._most_rows = most_rows
         self._session = server.connect(database=database, use_unicode=False, conv={})
-        settings_of_reader = "SET sql_mode = '', time_zone = '+00:00'"
-        self._reader = server.connect(use_unicode=False, conv={}, init_command=settings_of_reader)
+        self._reader = TableReader(server, most_rows=most_rows)
         for setting in settings:
             self._execute(setting.encode())
         self._begun: dict[TableName, tuple[str, BinlogPosition, TableRows]] = {}
         self._tables: dict[TableName, TableRows] = {}
-        self._names: set[TableName] = set()
-        """Of all tables, those that are not read included."""
+        self._names: frozenset[TableName] = frozenset()
         self._position = BinlogPosition(*end_of_binlog(server))
         self._rows_changed = True
         self.spans: list[Span] = []
@@ -194,77 +149,14 @@ class SpanRecorder:
         """Read all tables, if they may have changed since the last time."""
         if self._rows_changed:
             self.commit()
-            self._tables = dict(self._read_tables())
+            self._tables, self._names = self._reader.read(), self._reader.names
             self._position = BinlogPosition(*end_of_binlog(self._server))
             self._rows_changed = False
-
-    def _read_tables(self) -> Iterator[tuple[TableName, TableRows]]:
-        columns: defaultdict[TableName, list[Column]] = defaultdict(list)
-        for database, table, name, data_type in self._query(_COLUMNS):
-            family = _FAMILIES.get(data_type.lower(), same_rows.TEXT)
-            columns[TableName(database, table)].append(Column(name, family))
-        cascading = set() if self._server.flavor in _CASCADES_ARE_LOGGED else set(self._query(_CASCADES))
-        every = self._query(_TABLES)
-        self._names = {TableName(database, table) for database, table, *_ in every}
-        if any((engine or "").upper() == _MERGE for *_, engine in every):
-            return
-        for database, table, table_type, engine in every:
-            key = TableName(database, table)
-            unreadable = table_type != "BASE TABLE" or (engine or "BLACKHOLE").upper() in _NOT_READ
-            if unreadable or (database, table) in cascading or not columns[key]:
-                continue
-            # Some tables cannot be opened.
-            with suppress(pymysql.err.MySQLError):
-                yield key, self._read(key, tuple(columns[key]))
-
-    def _read(self, name: TableName, columns: tuple[Column, ...]) -> TableRows:
-        wanted = ", ".join(column.family.select.format(column=quoted(column.name)) for column in columns)
-        table = f"{quoted(name.database)}.{quoted(name.table)}"
-        found = self._query(f"SELECT {wanted} FROM {table} LIMIT {self._most_rows + 1}")
-        if len(found) > self._most_rows:
-            return TableRows(columns, None)
-        rows = (
-            tuple(
-                None if cell is None else column.family.from_server(cell)
-                for column, cell in zip(columns, row, strict=True)
-            )
-            for row in found
-        )
-        return TableRows(columns, tuple(rows))
-
-    def _query(self, sql: str) -> list[tuple[Any, ...]]:
-        """All rows, in text; what is not valid as text has replacement characters, as the engine has."""
-        with self._reader.cursor() as cursor:
-            cursor.execute(sql)
-            return [
-                tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in row)
-                for row in cursor.fetchall()
-            ]
-
-
-_OWN = ", ".join(f"'{database}'" for database in sorted(OWN_DATABASES))
-_TABLES = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES "
-    f"WHERE TABLE_SCHEMA NOT IN ({_OWN})"
-)
-_COLUMNS = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS "
-    f"WHERE TABLE_SCHEMA NOT IN ({_OWN}) ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
-)
-_CASCADES = (
-    "SELECT CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "
-    "WHERE DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL')"
-)
-"""Tables whose rows change with those of others, which a storage engine does by itself."""
 
 
 def _position(row: Mapping[str, Any]) -> BinlogPosition:
     return BinlogPosition(row["_file"], row["_pos"])
 
 
-def _value(family: Family, value: Any) -> Any:
-    return None if value is None else family.from_spark(value)
-
-
-def _comparable(row: Sequence[Any], places: Sequence[int]) -> str:
+def _row_text(row: Sequence[Any], places: Sequence[int]) -> str:
     return repr([row[place] for place in places])
