@@ -34,7 +34,7 @@ def main() -> int:
         targets = SuiteTargets(
             server, lake, out, seconds=options.seconds, moments=options.moments, seed=options.seed
         )
-        found = targets.comparison
+        found = targets.findings
         for path in suite_files(options.folder, options.files):
             shown = len(found.differences)
             targets.compare_file(path)

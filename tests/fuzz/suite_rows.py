@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,25 +35,11 @@ from tests.servers import Server, get_server
 from tests.support.ddl_generator import Step
 from tests.support.engine_run import Ended, command_line, end_of_binlog, run_command
 from tests.support.row_spans import Span, SpanRecorder
+from tests.support.suite_findings import Findings
 
 _MOST_ROWS = 5_000
-_MOST_SHOWN = 1_500
 
 Changes = Mapping[TableName, list[dict[str, Any]]]
-
-
-@dataclass
-class Comparison:
-    """What was compared, and what differs."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    """`files`, `spans`, `changes`, and kinds of differences."""
-    differences: list[str] = field(default_factory=list)
-
-    def differs(self, kind: str, path: Path, reason: str) -> None:
-        """Count a difference, and keep the beginning of its description."""
-        self.counts[kind] += 1
-        self.differences.append(f"{path.name}: {kind}: {reason[:_MOST_SHOWN]}")
 
 
 class SuiteReader:
@@ -71,7 +56,7 @@ class SuiteReader:
         self._seconds = seconds
         self._runs = runs
         self._rng = Random(seed)
-        self.comparison = Comparison()
+        self.findings = Findings()
 
     def read(self, path: Path) -> None:
         """Execute and compare one file."""
@@ -82,7 +67,7 @@ class SuiteReader:
         try:
             spans = self._play(path, steps)
         except (RuntimeError, pymysql.err.MySQLError) as error:
-            self.comparison.differs("started again", path, str(error))
+            self.findings.differs("started again", path.name, str(error))
             start_again(self._server)
             return
         if spans is not None:
@@ -108,10 +93,10 @@ class SuiteReader:
         """Have the engine read to the end; if it stops, then without the names that it lacks."""
         ended = self._ended(start, "stop")
         if ended.status:
-            self.comparison.differs("stopped", path, ended.sentence)
+            self.findings.differs("stopped", path.name, ended.sentence)
             ended = self._ended(start, "number")
         if ended.status:
-            self.comparison.differs("stopped for good", path, ended.sentence)
+            self.findings.differs("stopped for good", path.name, ended.sentence)
         return not ended.status
 
     def _ended(self, start: str, unknown_columns: str) -> Ended:
@@ -120,7 +105,7 @@ class SuiteReader:
 
     def _compare(self, path: Path, spans: list[Span]) -> None:
         changes = changes_in(self._out)
-        counts = self.comparison.counts
+        counts = self.findings.counts
         counts["files"] += 1
         counts["changes"] += sum(map(len, changes.values()))
         counts["spans"] += len(spans)
@@ -128,7 +113,7 @@ class SuiteReader:
             reason = span.difference(changes.get(span.table, ()))
             if reason is not None:
                 where = f"{span.table}, {span.start} to {span.end}, after {span.statement[:200]!r}"
-                self.comparison.differs("wrong", path, f"{where}: {reason}")
+                self.findings.differs("wrong", path.name, f"{where}: {reason}")
 
 
 def changes_in(out: Path) -> Changes:
@@ -156,7 +141,7 @@ def main() -> int:
         reader = SuiteReader(
             server, Path(folder) / "out", seconds=options.seconds, runs=options.runs, seed=options.seed
         )
-        found = reader.comparison
+        found = reader.findings
         for path in paths:
             shown = len(found.differences)
             reader.read(path)

@@ -10,8 +10,9 @@ import pytest
 
 from engine.schema.changes import TableName
 from tests.fuzz import suite_rows
-from tests.fuzz.suite_rows import Changes, Comparison, SuiteReader, changes_in
+from tests.fuzz.suite_rows import Changes, SuiteReader, changes_in
 from tests.servers import Server
+from tests.support.suite_findings import Findings
 
 FILE = """
 CREATE TABLE t1 (a INT PRIMARY KEY, b VARCHAR(9), c DECIMAL(9,2), d DOUBLE(8,2), e ENUM('x','y'));
@@ -31,12 +32,12 @@ DROP TABLE t1;
 """
 
 
-def compared(server: Server, folder: Path) -> Comparison:
+def compared(server: Server, folder: Path) -> Findings:
     path = folder / "some.test"
     path.write_text(FILE)
     reader = SuiteReader(server, folder / "out", seconds=25, runs=2, seed=1)
     reader.read(path)
-    return reader.comparison
+    return reader.findings
 
 
 @pytest.mark.server
@@ -92,6 +93,6 @@ def test_an_engine_that_stops_is_noticed(own_server: Callable[..., Server], tmp_
     )
     reader = SuiteReader(own_server("mysql-5.7", {}), tmp_path / "out", seconds=25, runs=1, seed=1)
     reader.read(path)
-    found = reader.comparison
+    found = reader.findings
     assert [each.split(": ")[1] for each in found.differences] == ["stopped", "wrong"]
     assert "cannot be named" in found.differences[0]

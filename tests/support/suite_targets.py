@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,25 +17,11 @@ from tests.support.ddl_generator import Step
 from tests.support.engine_run import command_line, end_of_binlog, run_command
 from tests.support.lakehouse import Lakehouse
 from tests.support.selected_tables import TableReader, TableRows, comparable
+from tests.support.suite_findings import Findings
 
 _MOST_ROWS = 3_000
-_MOST_SHOWN = 1_000
 _EARLIEST_DROP = 3
 """The first statements of a file drop what others may have left."""
-
-
-@dataclass
-class TargetComparison:
-    """What was compared, and what differs."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    """`files`, `tables`, `rows`, and kinds of differences."""
-    differences: list[str] = field(default_factory=list)
-
-    def differs(self, kind: str, where: str, reason: str) -> None:
-        """Count a difference, and keep the beginning of its description."""
-        self.counts[kind] += 1
-        self.differences.append(f"{where}: {kind}: {reason[:_MOST_SHOWN]}")
 
 
 class SuiteTargets:
@@ -66,22 +51,22 @@ class SuiteTargets:
         self._moments = moments
         self._prefix = prefix
         self._rng = Random(seed)
-        self.comparison = TargetComparison()
+        self.findings = Findings()
 
     def compare_file(self, path: Path) -> None:
         """Execute and compare one file, in a database of its own: targets have its name."""
         steps = steps_of(path)
         if not any(step.kind in ("CREATE", "ALTER") for step in steps):
             return
-        self.comparison.counts["files"] += 1
-        database = f"{self._prefix}{self.comparison.counts['files']}"
+        self.findings.counts["files"] += 1
+        database = f"{self._prefix}{self.findings.counts['files']}"
         shutil.rmtree(self._out, ignore_errors=True)
         try:
             drop_databases(self._server)
             self._server.execute(f"CREATE DATABASE {database}")
             self._play(path.name, steps, database)
         except (RuntimeError, pymysql.err.MySQLError) as error:
-            self.comparison.differs("started again", path.name, str(error))
+            self.findings.differs("started again", path.name, str(error))
             start_again(self._server)
 
     def _play(self, file: str, steps: list[Step], database: str) -> None:
@@ -116,17 +101,17 @@ class SuiteTargets:
         settings = {"workers": 1, "temporal": "text", "unknown_columns": "number", "start": start}
         ended = run_command(*command_line(self._server, self._out, "--stop-at-end", **settings))
         if ended.status:
-            self.comparison.differs("stopped", file, ended.sentence)
+            self.findings.differs("stopped", file, ended.sentence)
             return
         aside = self._lake.mirror(self._out)
         for table, reason in aside.items():
-            self.comparison.differs("set aside", file, f"{table}: {reason}")
+            self.findings.differs("set aside", file, f"{table}: {reason}")
         for name, rows in tables.items():
             if str(name) not in aside:
                 self._compare_table(file, name, rows)
 
     def _compare_table(self, file: str, name: TableName, table: TableRows) -> None:
-        counts = self.comparison.counts
+        counts = self.findings.counts
         expected = Counter(repr(list(row)) for row in table.rows or ())
         found: Counter[str] = Counter()
         if self._lake.exists(str(name)):
@@ -136,4 +121,4 @@ class SuiteTargets:
         counts["tables"] += 1
         counts["rows"] += expected.total()
         if found != expected:
-            self.comparison.differs("wrong", file, f"{name}: {found - expected}, not {expected - found}")
+            self.findings.differs("wrong", file, f"{name}: {found - expected}, not {expected - found}")

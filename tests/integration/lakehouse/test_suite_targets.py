@@ -9,7 +9,8 @@ import pytest
 
 from tests.servers import Server
 from tests.support.lakehouse import Lakehouse
-from tests.support.suite_targets import SuiteTargets, TargetComparison
+from tests.support.suite_findings import Findings
+from tests.support.suite_targets import SuiteTargets
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -28,12 +29,12 @@ ALTER TABLE t2 MODIFY g INT AS (a + 2) STORED;
 """
 
 
-def compared(server: Server, lake: Lakehouse, folder: Path, prefix: str) -> TargetComparison:
+def compared(server: Server, lake: Lakehouse, folder: Path, prefix: str) -> Findings:
     path = folder / "some.test"
     path.write_text(FILE)
     targets = SuiteTargets(server, lake, folder / "out", seconds=600, moments=1, seed=1, prefix=prefix)
     targets.compare_file(path)
-    return targets.comparison
+    return targets.findings
 
 
 def test_targets_are_compared(mysql97: Server, lake: Lakehouse, tmp_path: Path) -> None:
