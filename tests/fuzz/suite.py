@@ -8,78 +8,29 @@ after each statement, as in `tests.fuzz.ddl`.
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pymysql
 
-from engine.net.client.table_columns import SERVER_DATABASES
-from tests.servers import EVERY_FLAVOR, NO_ROW_METADATA, Server, get_server
+from tests.servers import NO_ROW_METADATA, Server, get_server
 from tests.support.ddl_comparison import Comparer, Difference
 from tests.support.ddl_generator import Step
-from tests.support.mysqltest_files import statements_of
-
-_LEFT_OUT = """
-    ANALYZE BACKUP BINLOG CACHE CALL CHANGE CHECK CLONE DESC DESCRIBE EXPLAIN FLUSH GRANT HANDLER HELP INSTALL
-    KILL LOAD LOCK OPTIMIZE PURGE RESET RESTART REVOKE SELECT SHOW SHUTDOWN START STOP TABLE UNINSTALL VALUES
-    WITH XA
-"""
-_LEFT_OUT_WORDS = re.compile(
-    r"SET\s+(?:@@)?(?:GLOBAL|PERSIST|PERSIST_ONLY)\b|(?:sql_log_bin|log_bin|read_only|pseudo_\w+|gtid_\w+)\b"
-    r"|\b(?:binlog_\w+|default_storage_engine|storage_engine|timeout|debug\w*|SLEEP|BENCHMARK|GET_LOCK)\b"
-    r"|\b(?:USER|ROLE|PASSWORD|DIRECTORY|FEDERATED|OUTFILE|DUMPFILE|LOAD_FILE|PREPARE|EXECUTE|SHUTDOWN)\b"
-    r"|\bmysql\.",
-    re.IGNORECASE,
+from tests.support.suite_files import (
+    DATABASE,
+    SETTINGS,
+    drop_databases,
+    start_again,
+    steps_of,
+    suite_files,
+    suite_parser,
+    user_databases,
+    within,
 )
-"""What concerns the server, other sessions or files, or settings that no binlog contains."""
-_FIRST_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
-SETTINGS = ("SET lock_wait_timeout = 2", "SET innodb_lock_wait_timeout = 1", "SET max_statement_time = 4")
-"""Of each session, as far as the server has them: a statement should not wait."""
-DATABASE = "test"
-"""In which each file begins."""
-_LONGEST_STATEMENT = 100_000
-_SECONDS_TO_DIE = 10.0
+
 _FULL_METADATA = {"binlog_row_metadata": "FULL"}
-
-
-def steps_of(path: Path) -> list[Step]:
-    """The statements of a file that are executed; none if it is not in UTF-8."""
-    left_out = frozenset(_LEFT_OUT.split())
-    steps = []
-    with suppress(UnicodeDecodeError):
-        for sql in statements_of(path.read_text(encoding="utf-8")):
-            word = _FIRST_WORD.match(sql)
-            kind = "" if word is None else word[0].upper()
-            if len(sql) < _LONGEST_STATEMENT and kind not in left_out and not _LEFT_OUT_WORDS.search(sql):
-                steps.append(Step(kind, sql, logged=kind != "SET"))
-    return steps
-
-
-def user_databases(server: Server) -> tuple[str, ...]:
-    """The databases of a server but for its own."""
-    names = (str(name) for (name,) in server.query("SHOW DATABASES"))
-    return tuple(name for name in names if name not in SERVER_DATABASES)
-
-
-def drop_databases(server: Server) -> None:
-    """Drop what earlier files have left."""
-    drops = (f"DROP DATABASE `{name}`" for name in user_databases(server))
-    server.execute("SET foreign_key_checks = 0", *drops)
-
-
-def within(seconds: float, steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps that begin in so many seconds."""
-    end = time.monotonic() + seconds
-    for step in steps:
-        if time.monotonic() > end:
-            break
-        yield step
 
 
 def play(server: Server, comparer: Comparer, steps: list[Step], seconds: float) -> None:
@@ -93,17 +44,6 @@ def play(server: Server, comparer: Comparer, steps: list[Step], seconds: float) 
     comparer.begin_session(DATABASE, ())
     comparer.databases = user_databases(server)
     comparer.compare_all(Step("END", "the end"))
-
-
-def start_again(server: Server) -> None:
-    """Start a server that died, a moment after its connections, or with which no session can begin."""
-    end = time.monotonic() + _SECONDS_TO_DIE
-    while server.running and time.monotonic() < end:
-        time.sleep(0.1)
-    if server.running:
-        # It has settings, or databases, that prevent one.
-        server.stop()
-    server.start()
 
 
 def differences_in(
@@ -126,21 +66,6 @@ def differences_in(
         executed["files"] += 1
         executed["table maps"] += comparer.result.table_maps
         comparer.result = type(comparer.result)()
-
-
-def suite_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser of what the commands have in common: the server, the folder, and which of its files."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--server", choices=EVERY_FLAVOR, required=True)
-    parser.add_argument("--seconds", type=float, default=25, help="for each file")
-    parser.add_argument("--files", default="", help="a regular expression for their paths")
-    parser.add_argument("folder", type=Path)
-    return parser
-
-
-def suite_files(folder: Path, pattern: str) -> list[Path]:
-    """The files of a folder whose paths a regular expression finds."""
-    return sorted(path for path in folder.rglob("*.test") if re.search(pattern, str(path)))
 
 
 def main() -> int:

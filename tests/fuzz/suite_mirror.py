@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.fuzz.suite import suite_files, suite_parser
+from tests.support.suite_files import suite_files, suite_parser
 
 
 def main() -> int:
@@ -34,14 +34,8 @@ def main() -> int:
         targets = SuiteTargets(
             server, lake, out, seconds=options.seconds, moments=options.moments, seed=options.seed
         )
-        found = targets.findings
-        for path in suite_files(options.folder, options.files):
-            shown = len(found.differences)
-            targets.compare_file(path)
-            for difference in found.differences[shown:]:
-                print(difference, flush=True)
-    print(f"{options.server}: {dict(found.counts)}")
-    return 1 if found.counts["wrong"] or found.counts["stopped"] else 0
+        paths = suite_files(options.folder, options.files)
+        return targets.findings.report(paths, targets.compare_file)
 
 
 if __name__ == "__main__":

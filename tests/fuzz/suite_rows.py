@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -21,7 +21,11 @@ import pymysql
 from engine.output.commit_log import CommitLog
 from engine.output.data_files import DataFiles, FileRows
 from engine.schema.changes import TableName
-from tests.fuzz.suite import (
+from tests.servers import Server, get_server
+from tests.support.ddl_generator import Step
+from tests.support.engine_run import Ended, command_line, end_of_binlog, run_command
+from tests.support.row_spans import Span, SpanRecorder
+from tests.support.suite_files import (
     DATABASE,
     SETTINGS,
     drop_databases,
@@ -31,10 +35,6 @@ from tests.fuzz.suite import (
     suite_parser,
     within,
 )
-from tests.servers import Server, get_server
-from tests.support.ddl_generator import Step
-from tests.support.engine_run import Ended, command_line, end_of_binlog, run_command
-from tests.support.row_spans import Span, SpanRecorder
 from tests.support.suite_findings import Findings
 
 _MOST_ROWS = 5_000
@@ -78,7 +78,7 @@ class SuiteReader:
         drop_databases(self._server)
         self._server.execute(f"CREATE DATABASE {DATABASE}")
         start = "{}:{}".format(*end_of_binlog(self._server))
-        ends = Counter(self._rng.randrange(len(steps)) for _ in range(self._runs - 1))
+        ends = {self._rng.randrange(len(steps)) for _ in range(self._runs - 1)}
         with SpanRecorder(self._server, DATABASE, SETTINGS, most_rows=_MOST_ROWS) as recorder:
             for number, step in enumerate(within(self._seconds, steps)):
                 recorder.execute(step.kind, step.sql.encode())
@@ -141,14 +141,7 @@ def main() -> int:
         reader = SuiteReader(
             server, Path(folder) / "out", seconds=options.seconds, runs=options.runs, seed=options.seed
         )
-        found = reader.findings
-        for path in paths:
-            shown = len(found.differences)
-            reader.read(path)
-            for difference in found.differences[shown:]:
-                print(difference, flush=True)
-    print(f"{options.server}: {dict(found.counts)}")
-    return 1 if found.counts["wrong"] or found.counts["stopped"] else 0
+        return reader.findings.report(paths, reader.read)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any, Self
 import pymysql
 
 from engine.binlog.position import BinlogPosition
+from engine.output.change_schema import METADATA_NAMES
 from engine.schema.changes import TableName
 from tests.servers import Server
 from tests.support.engine_run import end_of_binlog
@@ -45,7 +46,7 @@ class Span:
         within = [row for row in changes if self.start <= _position(row) < self.end]
         names = [column.name for column in self.after.columns]
         for row in within:
-            own = [name for name in row if name not in METADATA]
+            own = [name for name in row if name not in METADATA_NAMES]
             # A statement that empties a table has a row with the columns of before.
             if own != names and row["_change_type"] != "truncate":
                 return f"the columns are {own}, not {names}"
@@ -63,9 +64,6 @@ class Span:
         return f"{len(within)} changes, too many (or too few) of {differing}" if differing else None
 
 
-METADATA = frozenset(
-    ("_change_type", "_commit_timestamp", "_seq", "_gtid", "_file", "_pos", "_absent_columns")
-)
 _WEIGHTS = {"insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
 
 

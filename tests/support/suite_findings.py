@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 _MOST_SHOWN = 1_500
 
@@ -20,3 +22,13 @@ class Findings:
         """Count a difference, and keep the beginning of its description."""
         self.counts[kind] += 1
         self.differences.append(f"{file}: {kind}: {reason[:_MOST_SHOWN]}")
+
+    def report(self, paths: Iterable[Path], compare: Callable[[Path], None]) -> int:
+        """Compare each file, and print what differs; returns the exit code of a command."""
+        for path in paths:
+            shown = len(self.differences)
+            compare(path)
+            for difference in self.differences[shown:]:
+                print(difference, flush=True)
+        print(dict(self.counts))
+        return 1 if self.counts["wrong"] or self.counts["stopped"] else 0

@@ -11,12 +11,12 @@ from typing import Any
 import pymysql
 
 from engine.schema.changes import TableName
-from tests.fuzz.suite import SETTINGS, drop_databases, start_again, steps_of, within
 from tests.servers import Server
 from tests.support.ddl_generator import Step
 from tests.support.engine_run import command_line, end_of_binlog, run_command
 from tests.support.lakehouse import Lakehouse
 from tests.support.selected_tables import TableReader, TableRows, comparable
+from tests.support.suite_files import SETTINGS, drop_databases, start_again, steps_of, within
 from tests.support.suite_findings import Findings
 
 _MOST_ROWS = 3_000
