@@ -28,9 +28,12 @@ def create_table(
     if statement.misleading:
         raise UncertainError("the server may have written it in a form that does not show what the table is")
     options = statement.options
-    collation = resolve_collation(
-        options.charset, options.collation, session, database_collation, database_collation
-    )
+    collation, engine = None, options.engine
+    if not statement.options_left_out:
+        engine = engine or session.default_engine
+        collation = resolve_collation(
+            options.charset, options.collation, session, database_collation, database_collation
+        )
     clauses = statement.columns
     columns = [define_column(clause, session, collation) for clause in clauses]
     first = next((index for index, clause in enumerate(clauses) if clause.type.name == "timestamp"), None)
@@ -46,7 +49,6 @@ def create_table(
         columns += version_columns()
     by_name = {folded(column.name): column for column in columns}
     keys = with_keys((), [*column_keys(clauses), *statement.keys])
-    engine = options.engine or session.default_engine
     hashes = hash_columns(keys, by_name, engine, session)
     return TableState(
         (*columns, *hashes),

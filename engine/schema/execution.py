@@ -148,7 +148,8 @@ class Execution:
             state = create_table(statement, self._session, collation)
         except UncertainError as error:
             return self._uncertain("CREATE TABLE", error)
-        self._lacks_default = self._lacks_default or _lacks_charset(state)
+        if not statement.options_left_out:
+            self._lacks_default = self._lacks_default or _lacks_charset(state)
         return WorkingTable(state)
 
     def _alter(self, statement: AlterTable) -> None:

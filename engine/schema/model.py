@@ -26,7 +26,7 @@ from engine.schema.names import NameRules, folded
 from engine.schema.parser import parse_logged
 from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
 from engine.schema.session import StatementSession, session_of
-from engine.schema.statement_text import may_mislead
+from engine.schema.statement_text import with_omissions
 from engine.schema.statements import CreateTable, Statement
 
 START_OF_STREAM = BinlogPosition("", 0)
@@ -152,8 +152,7 @@ class SchemaModel:
         session = session_of(query, server_version, self._flavor, self._settings)
         statement = parse_logged(query, session)
         if isinstance(statement, CreateTable):
-            misleading = may_mislead(query.statement, statement, session)
-            statement = replace(statement, misleading=misleading)
+            statement = with_omissions(query.statement, statement, session)
         outcome = self._outcome(statement, session, query)
         if outcome.lacks_default:
             learn_databases()

@@ -26,6 +26,7 @@ _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT_TRANS_TABLES = 1 << 21
 _STRICT_ALL_TABLES = 1 << 22
 _ORACLE = 1 << 9
+_MSSQL = 1 << 10
 _MAXDB = 1 << 12
 _WITHOUT_TABLE_OPTIONS = 0b111_0101_1111 << 8
 """Foreign dialects, MYSQL323, MYSQL40, NO_TABLE_OPTIONS and ANSI."""
@@ -91,6 +92,11 @@ class StatementSession:
     def ansi_quotes(self) -> bool:
         """Whether `"` quotes identifiers."""
         return bool(self.sql_mode & _ANSI_QUOTES)
+
+    @property
+    def bracket_quotes(self) -> bool:
+        """Whether `[` and `]` quote identifiers."""
+        return self.mariadb and bool(self.sql_mode & _MSSQL)
 
     @property
     def backslash_escapes(self) -> bool:

@@ -1,8 +1,9 @@
-"""Whether the text of a statement shows what it defines, also where the server wrote it itself."""
+"""What the text of CREATE TABLE does not show where the server wrote it itself."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from engine.binlog.events.statements import CREATE_BY_SERVER
 from engine.schema.names import folded
@@ -13,17 +14,22 @@ _FIRST_OPTION = " ENGINE="
 _COUNTER_WITHOUT_NOT_NULL = re.compile(r"(?<! NOT NULL) AUTO_INCREMENT(?=,?\n| COMMENT )")
 
 
-def may_mislead(text: str, statement: CreateTable, session: StatementSession) -> bool:
-    """Whether the server may have written CREATE TABLE in a form that does not show what the table is.
+def with_omissions(text: str, statement: CreateTable, session: StatementSession) -> CreateTable:
+    """The statement of this text, with what the server may have left out if it wrote the text.
 
-    In some SQL modes it leaves out options and attributes of columns, and always the NULL of a column that is
-    AUTO_INCREMENT. It writes backslashes as escapes, while clients with NO_BACKSLASH_ESCAPES do not.
+    In some SQL modes it leaves out the table's options, and those character sets of columns that the options
+    imply; and always the NULL of a column that is AUTO_INCREMENT. It writes backslashes as escapes, while
+    clients with NO_BACKSLASH_ESCAPES do not.
     """
     if CREATE_BY_SERVER.match(text) is None:
-        return False
-    without_options = session.omits_table_options and _FIRST_OPTION not in text[text.rfind("\n)") :]
+        return statement
+    has_options = _FIRST_OPTION in text[text.rfind("\n)") :]
     foreign_escapes = "\\" in text and not session.backslash_escapes
-    return without_options or foreign_escapes or _may_lack_null(text, statement)
+    return replace(
+        statement,
+        options_left_out=session.omits_table_options and not has_options,
+        misleading=foreign_escapes or _may_lack_null(text, statement),
+    )
 
 
 def _may_lack_null(text: str, statement: CreateTable) -> bool:

@@ -33,6 +33,8 @@ class CreateTable:
     """WITH SYSTEM VERSIONING."""
     select: bool = False
     """Rows and further columns come from a query."""
+    options_left_out: bool = False
+    """The server wrote it without the table's options, so its character set and engine are not known."""
     misleading: bool = False
     """A server may have written it in a form that does not show what its columns are."""
     if_not_exists: bool = False

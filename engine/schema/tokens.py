@@ -39,7 +39,8 @@ _TOKEN = re.compile(
 """`plain`: in quotes without escapes. `line`: a comment up to the end of the line."""
 _AFTER_DOT = re.compile(r"(?:[\w$]|[^\x00-\x7f])+", re.ASCII)
 _EXECUTABLE = re.compile(r"/\*(?P<mariadb>M?)!(?P<version>[0-9]{5,6})?", re.ASCII)
-_PLAIN = {quote: re.compile(rf"[^{quote}\\]*") for quote in "'\"`"}
+_PLAIN = {quote: re.compile(rf"[^{quote}\\]*") for quote in "'\"`]"}
+"""A closing quote → what neither it nor a backslash interrupts."""
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _MYSQL_ONLY = range(50700, 100000)
 """Versions in executable comments that MariaDB does not execute, since it has no such versions."""
@@ -90,6 +91,10 @@ def tokenize(statement: str, session: StatementSession, most: int = sys.maxsize)
                 inside_executable = False
                 offset += 1
                 continue
+            if text == "[" and session.bracket_quotes:
+                quoted, offset = _quoted(statement, offset, "]", session)
+                tokens.append(Token(QUOTED, quoted, "", offset))
+                continue
             # `:=` is the same where a value follows.
             tokens.append(Token(MARK, text, "=" if text == ":=" else text, offset))
             if text == ".":
@@ -134,8 +139,8 @@ def _identifier_follows(number: str, tokens: list[Token], statement: str, start:
 
 
 def _quoted(statement: str, offset: int, quote: str, session: StatementSession) -> tuple[str, int]:
-    """The content of quotes that start before `offset`, and the offset after the closing quote."""
-    escapes = session.backslash_escapes and quote != "`" and not (quote == '"' and session.ansi_quotes)
+    """The content of quotes that start before `offset`, and the offset after the closing quote, `quote`."""
+    escapes = session.backslash_escapes and (quote == "'" or (quote == '"' and not session.ansi_quotes))
     plain = _PLAIN[quote]
     parts: list[str] = []
     while True:

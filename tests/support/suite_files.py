@@ -27,7 +27,7 @@ _LEFT_OUT_WORDS = re.compile(
     re.IGNORECASE,
 )
 """What concerns the server, other sessions or files, or settings that no binlog contains."""
-_FIRST_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"(?:SET\s+STATEMENT\b.*?\bFOR\s+)?([a-z]+)", re.IGNORECASE | re.DOTALL)
 SETTINGS = ("SET lock_wait_timeout = 2", "SET innodb_lock_wait_timeout = 1", "SET max_statement_time = 4")
 """Of each session, as far as the server has them: a statement should not wait."""
 DATABASE = "test"
@@ -43,7 +43,7 @@ def steps_of(path: Path) -> list[Step]:
     with suppress(UnicodeDecodeError):
         for sql in statements_of(path.read_text(encoding="utf-8")):
             word = _FIRST_WORD.match(sql)
-            kind = "" if word is None else word[0].upper()
+            kind = "" if word is None else word[1].upper()
             if len(sql) < _LONGEST_STATEMENT and kind not in left_out and not _LEFT_OUT_WORDS.search(sql):
                 steps.append(Step(kind, sql, logged=kind != "SET"))
     return steps

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,35 @@ def test_a_table_with_the_character_set_of_its_database(late: Late, tmp_path: Pa
     assert ended.status == 0, ended.stderr
     assert rows_of(tmp_path, "late_text", "t") == [{"a": "ö", "b": "ü", "c": "ß"}, {}]
     assert rows_of(tmp_path, "late_text", "u") == [{"a": "ü"}, {}]
+
+
+@pytest.mark.parametrize("sql_mode", ["ANSI", "MYSQL40,NO_TABLE_OPTIONS", "ORACLE"])
+def test_a_table_that_the_server_writes_without_its_options(
+    late: Late, tmp_path: Path, sql_mode: str
+) -> None:
+    """Its character set is not in the statement, but in the table maps of servers that show types."""
+    server = late.server
+    if sql_mode != "ANSI" and server.flavor in SHOW_TYPES:
+        pytest.skip("this server does not have these modes")
+    server.execute("CREATE DATABASE late_dialect CHARACTER SET utf8mb4")
+    start = "{}:{}".format(*end_of_binlog(server))
+    server.execute(
+        f"SET sql_mode = '{sql_mode}'",
+        "USE late_dialect",
+        "CREATE TABLE numbers AS SELECT 1 AS a, 2.5 AS b",
+        "CREATE TABLE texts (b INT PRIMARY KEY) CHARACTER SET latin1 AS SELECT _latin1 0xE4 AS a, 1 AS b",
+        "DROP TABLE numbers, texts",
+    )
+    numbers = late.run(tmp_path / "numbers", tables="late_dialect.numbers", start=start)
+    texts = late.run(tmp_path / "texts", tables="late_dialect.texts", start=start)
+    server.execute("DROP DATABASE late_dialect")
+    assert numbers.status == 0, numbers.stderr
+    assert rows_of(tmp_path / "numbers", "late_dialect", "numbers") == [{"a": 1, "b": Decimal("2.5")}, {}]
+    if server.flavor not in SHOW_TYPES:
+        assert "late_dialect.texts cannot be named" in texts.sentence
+    else:
+        assert texts.status == 0, texts.stderr
+        assert rows_of(tmp_path / "texts", "late_dialect", "texts") == [{"b": 1, "a": "ä"}, {}]
 
 
 UNDONE = {

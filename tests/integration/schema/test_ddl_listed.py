@@ -138,6 +138,14 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "TRUNCATE TABLE t REUSE STORAGE",
         ],
     ),
+    "MariaDB's MSSQL dialect": (
+        ("mariadb",),
+        [
+            "SET sql_mode = MSSQL",
+            r"CREATE TABLE [t]] `\] ([a b] INT, [c.\"d`] INT)",
+            r"ALTER TABLE [t]] `\] ADD [e] INT, DROP [a b]",
+        ],
+    ),
     "sequences": (
         ("mariadb",),
         [

@@ -10,7 +10,7 @@ from engine.schema.session import StatementSession
 from engine.schema.tokens import TokenError, tokenize
 from tests.support.ddl import MARIADB_11, MYSQL_9, MYSQL_56, session
 
-ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
+ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 10, 1 << 20
 
 
 def texts(statement: str, settings: StatementSession | None = None) -> list[str]:
@@ -66,6 +66,16 @@ def test_double_quotes_depend_on_the_mode() -> None:
     assert kinds('"a\\"', session(sql_mode=ANSI_QUOTES)) == [("quoted", "a\\")]
 
 
+def test_brackets_depend_on_the_mode() -> None:
+    assert texts("[a", session(MARIADB_11)) == ["[", "a"]
+    assert kinds(r"[a]]`\].[b c]", session(MARIADB_11, sql_mode=MSSQL)) == [
+        ("quoted", "a]`\\"),
+        ("mark", "."),
+        ("quoted", "b c"),
+    ]
+    assert texts("[a]", session(sql_mode=MSSQL)) == ["[", "a", "]"]
+
+
 def test_backslashes_depend_on_the_mode() -> None:
     assert texts(r"'a\' 'b'", session(sql_mode=NO_BACKSLASH_ESCAPES)) == ["a\\", "b"]
 
@@ -98,7 +108,8 @@ def test_executable_comments(comment: str, mysql_56: bool | None, mysql_9: bool,
 
 
 @given(
-    st.text(alphabet=st.sampled_from("a1eE.'\"`\\/*!M-#\n ()$é5x0bN")), st.sampled_from([0, 1 << 2, 1 << 20])
+    st.text(alphabet=st.sampled_from("a1eE.'\"`[]\\/*!M-#\n ()$é5x0bN")),
+    st.sampled_from([0, ANSI_QUOTES, MSSQL, NO_BACKSLASH_ESCAPES]),
 )
 def test_any_text_has_tokens_or_a_token_error(text: str, sql_mode: int) -> None:
     for version in (MYSQL_9, MARIADB_11):
