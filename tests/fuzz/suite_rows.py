@@ -10,21 +10,16 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pymysql
 
-from engine.output.commit_log import CommitLog
-from engine.output.data_files import DataFiles, FileRows
-from engine.schema.changes import TableName
 from tests.servers import Server, get_server
 from tests.support.ddl_generator import Step
 from tests.support.engine_run import Ended, command_line, end_of_binlog, run_command
 from tests.support.row_spans import Span, SpanRecorder
+from tests.support.suite_changes import changes_in
 from tests.support.suite_files import (
     DATABASE,
     SETTINGS,
@@ -38,8 +33,6 @@ from tests.support.suite_files import (
 from tests.support.suite_findings import Findings
 
 _MOST_ROWS = 5_000
-
-Changes = Mapping[TableName, list[dict[str, Any]]]
 
 
 class SuiteReader:
@@ -114,20 +107,6 @@ class SuiteReader:
             if reason is not None:
                 where = f"{span.table}, {span.start} to {span.end}, after {span.statement[:200]!r}"
                 self.findings.differs("wrong", path.name, f"{where}: {reason}")
-
-
-def changes_in(out: Path) -> Changes:
-    """All change rows of an output by table, in order, each with the columns that its table had."""
-    log, files = CommitLog(out), DataFiles(out)
-    found: defaultdict[TableName, list[dict[str, Any]]] = defaultdict(list)
-    for commit in log.range(0, log.latest_version()):
-        for entry in commit.files:
-            if entry.table:
-                for batch in files.batches(FileRows.of(entry)):
-                    found[TableName(entry.database, entry.table)] += batch.to_pylist()
-    for rows in found.values():
-        rows.sort(key=lambda row: row["_seq"])
-    return found
 
 
 def main() -> int:

@@ -10,8 +10,9 @@ import pytest
 
 from engine.schema.changes import TableName
 from tests.fuzz import suite_rows
-from tests.fuzz.suite_rows import Changes, SuiteReader, changes_in
+from tests.fuzz.suite_rows import SuiteReader
 from tests.servers import Server
+from tests.support.suite_changes import Changes, changes_in
 from tests.support.suite_findings import Findings
 
 FILE = """

@@ -14,7 +14,8 @@
   `xa_transactions`; workloads on them: `load`, `mixed_workload`, `mixed_columns`, `column_cases`,
   `selected_rows`, `generated_values`, `event_workload`, `rare_workload`, `written_events`, `sql_scripts`
 - oracles: `mysqlbinlog`, `binlog_listing`, `printed_values`, `shown_rows`, `same_rows`, `selected_tables`,
-  `row_spans`, `kept_rows`, `kept_types`, `suite_targets`, `suite_findings`, `suite_files`
+  `row_spans`, `kept_rows`, `kept_types`, `suite_files`, `suite_findings`, `suite_changes`, `suite_moments`,
+  `suite_snapshots`, `suite_targets`
 - monitoring: `figures`; time: `clock`
 - tools: `coverage` (writes docs/coverage.md), `make_samples`, `demo_lakehouse`,
   `second_try` (a plugin of pytest)

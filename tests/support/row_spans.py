@@ -24,6 +24,10 @@ from tests.support.selected_tables import TableReader, TableRows, comparable
 _ROW_STATEMENTS = """
     INSERT UPDATE DELETE REPLACE SET BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE DO USE
 """
+ROW_STATEMENTS = frozenset(_ROW_STATEMENTS.split())
+"""The first words of statements that define no table."""
+WEIGHTS = {"snapshot": 1, "insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
+"""Type of change → how many of its row a table has more."""
 _LOST_CONNECTION = frozenset({2006, 2013})
 
 
@@ -58,13 +62,10 @@ class Span:
                 state.clear()
                 continue
             values = [comparable(column.family, row[column.name]) for column in self.after.columns]
-            state[_row_text(values, places)] += _WEIGHTS[row["_change_type"]]
+            state[_row_text(values, places)] += WEIGHTS[row["_change_type"]]
         state.subtract(_row_text(row, places) for row in self.after.rows)
         differing = {row: number for row, number in state.items() if number}
         return f"{len(within)} changes, too many (or too few) of {differing}" if differing else None
-
-
-_WEIGHTS = {"insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
 
 
 class SpanRecorder:
@@ -99,7 +100,7 @@ class SpanRecorder:
 
         Raises `RuntimeError` if the server died of it.
         """
-        if kind in _ROW_STATEMENTS.split():
+        if kind in ROW_STATEMENTS:
             self._execute(statement)
             self._rows_changed = True
             return

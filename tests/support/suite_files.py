@@ -8,11 +8,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from engine.net.client.table_columns import SERVER_DATABASES
 from tests.servers import EVERY_FLAVOR, Server
 from tests.support.ddl_generator import Step
 from tests.support.mysqltest_files import statements_of
+
+T = TypeVar("T")
 
 _LEFT_OUT = """
     ANALYZE BACKUP BINLOG CACHE CALL CHANGE CHECK CLONE DESC DESCRIBE EXPLAIN FLUSH GRANT HANDLER HELP INSTALL
@@ -61,7 +64,7 @@ def drop_databases(server: Server) -> None:
     server.execute("SET foreign_key_checks = 0", *drops)
 
 
-def within(seconds: float, steps: Iterable[Step]) -> Iterator[Step]:
+def within(seconds: float, steps: Iterable[T]) -> Iterator[T]:
     """The steps that begin in so many seconds."""
     end = time.monotonic() + seconds
     for step in steps:
