@@ -31,8 +31,18 @@ _UNBOUNDED = re.compile(r"(tiny|medium|long)?(text|blob)|json")
 LONG = frozenset(prefix + kind for prefix in ("tiny", "", "medium", "long") for kind in ("text", "blob"))
 """Types of columns that are in a key by a prefix, or by a hash."""
 _WITH_LENGTH = frozenset({"char", "varchar", "binary", "varbinary"})
-_GEOMETRY = re.compile(r"geom|(multi)?(point|linestring|polygon)")
-_KEY_BYTES = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "double": 8}
+_GEOMETRY = re.compile(r"geom|multi|linestring|polygon")
+"""Those without a largest size, which a point has."""
+_KEY_BYTES = {
+    "tinyint": 1,
+    "year": 1,
+    "smallint": 2,
+    "mediumint": 3,
+    "int": 4,
+    "bigint": 8,
+    "double": 8,
+    "point": 25,
+}
 _TIMESTAMP_BYTES = 7
 """Of TIMESTAMP(6)."""
 _UP_TO = 32

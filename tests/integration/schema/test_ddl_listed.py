@@ -146,6 +146,14 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             r"ALTER TABLE [t]] `\] ADD [e] INT, DROP [a b]",
         ],
     ),
+    "unique keys of points": (
+        ("mariadb",),
+        [
+            "CREATE TABLE t (g POINT UNIQUE, a INT)",
+            "ALTER TABLE t ADD UNIQUE (a, g), ADD b TEXT UNIQUE",
+            "ALTER TABLE t MODIFY g POINT NOT NULL FIRST, ADD PRIMARY KEY (g)",
+        ],
+    ),
     "sequences": (
         ("mariadb",),
         [
