@@ -98,6 +98,12 @@ _EUC_BYTES = range(0xA1, 0xFF)
 _USER_DEFINED = {b"": 0xE000, b"\x8f": 0xE3AC}
 """First code point of the user-defined rows of ujis and eucjpms (private use area), by their prefix byte."""
 
+_ASCII_TRAILS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("big5", "cp932", "gb18030", "gbk", "sjis"), tuple(range(0x40, 0x7F))),
+    "euckr": (*range(0x41, 0x5B), *range(0x61, 0x7B)),
+}
+"""Character set → bytes of ASCII that are also the second ones of pairs."""
+
 GB18030_FOURS = 39_420
 """Number of four-byte sequences of gb18030 for characters up to U+FFFF."""
 
@@ -157,6 +163,11 @@ def multi_byte_characters(charset: str) -> Iterator[tuple[bytes, str]]:
     for first, run in _MULTI_BYTE_DIFFERENCES.get(charset, {}).items():
         for index, character in enumerate(run):
             yield first[:-1] + bytes([first[-1] + index]), character
+
+
+def ascii_trails(charset: str) -> tuple[int, ...]:
+    """The second bytes below 0x80 of pairs. Servers store any pair with one, also if it is no character."""
+    return _ASCII_TRAILS.get(charset, ())
 
 
 def _character(sequence: bytes, codec: str) -> str | None:

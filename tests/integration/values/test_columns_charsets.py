@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pymysql
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +62,9 @@ def test_unicode_texts(charset: str, texts: list[str | None]) -> None:
         ("gbk", b"\x81\xffa", "?a", 1),
         ("gbk", b"\x81", "?", 1),
         ("gbk", b"\x81 ", "? ", 1),
+        ("gbk", b"\xa1@@", "?@", 1),
+        ("gb2312", b"\xaa@", "?@", 1),
+        ("euckr", b"\xc9Aa", "?a", 1),
         ("ujis", b"\x8f\xa1\xa1\xa4\xa2", "?あ", 1),
         ("ujis", b"\x8f\xa1", "?", 1),
         ("gb18030", b"\x81\x30", "?0", 1),
@@ -135,6 +139,24 @@ def test_every_multi_byte_character_as_the_server_converts_it(server: Server) ->
     for charset in sorted(MULTI_BYTE_CHARSETS & known):
         sequences = sorted(characters_of(charset))
         assert decode(text_column(charset), sequences).to_pylist() == converted(server, charset, sequences)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("charset", sorted(MULTI_BYTE_CHARSETS))
+def test_pairs_that_the_server_stores(server: Server, charset: str) -> None:
+    """Among them are some that are no character: they are one `?`, also if their second byte is ASCII."""
+    server.execute("CREATE DATABASE IF NOT EXISTS charsets", "USE charsets", "DROP TABLE IF EXISTS pairs")
+    try:
+        server.execute(f"CREATE TABLE pairs (id INT PRIMARY KEY, t VARCHAR(9) CHARACTER SET {charset})")
+    except pymysql.err.OperationalError:
+        pytest.skip("this server does not have the character set")
+    leads, trails = range(0x80, 0x100), (*range(0x20, 0x80), *range(0x80, 0x100, 9))
+    pairs = [bytes((lead, trail)) for lead in leads for trail in trails]
+    rows = ",".join(f"({number},x'{pair.hex()}')" for number, pair in enumerate(pairs))
+    server.execute("SET sql_mode = ''", f"INSERT IGNORE INTO charsets.pairs VALUES {rows}")
+    found = server.query("SELECT HEX(t), HEX(CONVERT(t USING utf8mb4)) FROM charsets.pairs WHERE t <> ''")
+    stored, shown = ([bytes.fromhex(text) for text in column] for column in zip(*found, strict=True))
+    assert decode(text_column(charset), stored).to_pylist() == [text.decode() for text in shown]
 
 
 @pytest.mark.server

@@ -1,7 +1,7 @@
 """Text in character sets that extend ASCII by sequences of bytes (gbk, sjis, euckr, gb18030…).
 
 Tables contain the characters of one, two, three (0x8F and two more, in Japanese EUC) and four bytes (in
-gb18030). Invalid sequences become `?`, as in the servers' conversion, and are counted as
+gb18030). Sequences that are no character become `?`, as in the servers' conversion, and are counted as
 `invalid_characters`.
 """
 
@@ -18,6 +18,7 @@ from engine.binlog.charset_tables import (
     GB18030_FOURS,
     GB18030_SUPPLEMENTARY,
     UNDEFINED,
+    ascii_trails,
     multi_byte_characters,
 )
 from engine.decode.arrow.codec import Codec
@@ -35,6 +36,9 @@ from engine.kernels.kernel import Bytes
 from engine.kernels.memory import address_of, little_endian, load_byte
 
 _NONE = 0xFFFFFFFF
+"""No character, and perhaps no pair of bytes either."""
+_UNASSIGNED = 0xFFFFFFFE
+"""A pair of bytes that servers store, but no character."""
 _TRIPLE = 0x8F
 
 
@@ -88,7 +92,7 @@ def _transcode(tables: Any, data: Any, cells: Any, prefix: int, offsets: Any, ou
                     else:
                         packed = np.uint64(twos[lead << 8 | load_byte(batch, at + 1)])
                         length = 1 if packed == _NONE and load_byte(batch, at + 1) < 0x80 else 2
-                if packed == _NONE:
+                if packed >= _UNASSIGNED:
                     packed = np.uint64(63)
                     invalid += 1
                 invalid += packed == REPLACEMENT
@@ -127,6 +131,9 @@ def _tables(charset: str) -> tuple[Bytes, tuple[int, ...]]:
         index = _table_index(sequence)
         undefined = character == UNDEFINED and sequence != UNDEFINED.encode()
         tables[len(sequence) - 1][index] = _NONE if undefined else packed_utf8(character)
+    unassigned = np.zeros((1 << 8, 1 << 8), np.bool_)
+    unassigned[0x81:0xFF, list(ascii_trails(charset))] = True
+    tables[1][unassigned.ravel() & (tables[1] == _NONE)] = _UNASSIGNED
     kept = [table if length in used else table[:0] for length, table in enumerate(tables, start=1)]
     ends = np.cumsum([len(table) for table in kept]).tolist()
     return np.concatenate(kept).view(np.uint8), tuple(ends)
