@@ -37,11 +37,16 @@ class Findings:
             self.differs("wrong", file, f"{name}: {found - expected}, not {expected - found} {remark}")
 
     def report(self, paths: Iterable[Path], compare: Callable[[Path], None]) -> int:
-        """Compare each file, and print what differs; returns the exit code of a command."""
-        for path in paths:
-            shown = len(self.differences)
-            compare(path)
-            for difference in self.differences[shown:]:
-                print(difference, flush=True)
-        print(dict(self.counts))
+        """Compare each file, and print what differs; returns the exit code of a command.
+
+        The counts are also printed if it is interrupted.
+        """
+        try:
+            for path in paths:
+                shown = len(self.differences)
+                compare(path)
+                for difference in self.differences[shown:]:
+                    print(difference, flush=True)
+        finally:
+            print(dict(self.counts), flush=True)
         return 1 if self.counts["wrong"] or self.counts["stopped"] else 0
