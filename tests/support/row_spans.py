@@ -26,7 +26,7 @@ _ROW_STATEMENTS = """
 """
 ROW_STATEMENTS = frozenset(_ROW_STATEMENTS.split())
 """The first words of statements that define no table."""
-WEIGHTS = {"snapshot": 1, "insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
+_WEIGHTS = {"snapshot": 1, "insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
 """Type of change → how many of its row a table has more."""
 _LOST_CONNECTION = frozenset({2006, 2013})
 
@@ -48,24 +48,31 @@ class Span:
         if self.before.rows is None or self.after.rows is None:
             return None
         within = [row for row in changes if self.start <= _position(row) < self.end]
-        names = [column.name for column in self.after.columns]
-        for row in within:
-            own = [name for name in row if name not in METADATA_NAMES]
-            # A statement that empties a table has a row with the columns of before.
-            if own != names and row["_change_type"] != "truncate":
-                return f"the columns are {own}, not {names}"
-        absent = {name for row in within for name in row["_absent_columns"] or ()}
-        places = [place for place, name in enumerate(names) if name not in absent]
-        state = Counter(_row_text(row, places) for row in self.before.rows)
-        for row in within:
-            if row["_change_type"] == "truncate":
-                state.clear()
-                continue
-            values = [comparable(column.family, row[column.name]) for column in self.after.columns]
-            state[_row_text(values, places)] += WEIGHTS[row["_change_type"]]
-        state.subtract(_row_text(row, places) for row in self.after.rows)
-        differing = {row: number for row, number in state.items() if number}
-        return f"{len(within)} changes, too many (or too few) of {differing}" if differing else None
+        return difference_of_rows(self.before.rows, within, self.after)
+
+
+def difference_of_rows(
+    before: Iterable[Sequence[Any]], changes: Sequence[Mapping[str, Any]], after: TableRows
+) -> str | None:
+    """Why change rows, in order, do not lead from rows to those that SELECT gives; None if they do."""
+    names = [column.name for column in after.columns]
+    for row in changes:
+        own = [name for name in row if name not in METADATA_NAMES]
+        # A statement that empties a table has a row with the columns of before.
+        if own != names and row["_change_type"] != "truncate":
+            return f"the columns are {own}, not {names}"
+    absent = {name for row in changes for name in row["_absent_columns"] or ()}
+    places = [place for place, name in enumerate(names) if name not in absent]
+    state = Counter(_row_text(row, places) for row in before)
+    for row in changes:
+        if row["_change_type"] == "truncate":
+            state.clear()
+            continue
+        values = [comparable(column.family, row[column.name]) for column in after.columns]
+        state[_row_text(values, places)] += _WEIGHTS[row["_change_type"]]
+    state.subtract(_row_text(row, places) for row in after.rows or ())
+    differing = {row: number for row, number in state.items() if number}
+    return f"{len(changes)} changes, too many (or too few) of {differing}" if differing else None
 
 
 class SpanRecorder:

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.schema.changes import TableName
-from tests.support.selected_tables import TableRows
-
 _MOST_SHOWN = 1_500
 
 
@@ -25,16 +22,6 @@ class Findings:
         """Count a difference, and keep the beginning of its description."""
         self.counts[kind] += 1
         self.differences.append(f"{file}: {kind}: {reason[:_MOST_SHOWN]}")
-
-    def compare_table(
-        self, file: str, name: TableName, found: Counter[str], table: TableRows, remark: str = ""
-    ) -> None:
-        """Count a table, and its difference if the rows, as texts, are not those of SELECT."""
-        expected = Counter(repr(list(row)) for row in table.rows or ())
-        self.counts["tables"] += 1
-        self.counts["rows"] += expected.total()
-        if found != expected:
-            self.differs("wrong", file, f"{name}: {found - expected}, not {expected - found} {remark}")
 
     def report(self, paths: Iterable[Path], compare: Callable[[Path], None]) -> int:
         """Compare each file, and print what differs; returns the exit code of a command.
