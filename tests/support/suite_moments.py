@@ -70,17 +70,23 @@ class SuiteMoments(ABC):
         moments = self.moments(steps)
         session = self.server.connect(database=database, use_unicode=False, conv={})
         reader = TableReader(self.server, most_rows=_MOST_ROWS)
-        numbered = [*enumerate(step.sql for step in steps), (len(steps), "COMMIT")]
         for setting in SETTINGS:
             self._execute(session, setting)
-        for number, statement in within(self._seconds, numbered):
+        for number, step in within(self._seconds, enumerate(steps)):
             if number in moments:
-                self._execute(session, "COMMIT")
-                tables = {name: rows for name, rows in reader.read().items() if rows.rows is not None}
-                self.compare(file, start, number, tables)
-            self._execute(session, statement)
+                self._pause(session, reader, file, start, number)
+            self._execute(session, step.sql)
+        if len(steps) in moments:
+            self._pause(session, reader, file, start, len(steps))
         session.close()
         reader.close()
+
+    def _pause(
+        self, session: pymysql.connections.Connection, reader: TableReader, file: str, start: str, number: int
+    ) -> None:
+        self._execute(session, "COMMIT")
+        tables = {name: rows for name, rows in reader.read().items() if rows.rows is not None}
+        self.compare(file, start, number, tables)
 
     def _execute(self, session: pymysql.connections.Connection, statement: str) -> None:
         """Execute a statement, whatever comes of it. Raises `MySQLError` if the server died."""
