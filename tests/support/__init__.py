@@ -17,6 +17,6 @@
   `row_spans`, `kept_rows`, `kept_types`, `suite_files`, `suite_findings`, `suite_changes`, `suite_moments`,
   `suite_snapshots`, `suite_targets`
 - monitoring: `figures`; time: `clock`
-- tools: `coverage` (writes docs/coverage.md), `make_samples`, `demo_lakehouse`,
+- tools: `coverage` and `suite_results` (write docs/coverage.md), `make_samples`, `demo_lakehouse`,
   `second_try` (a plugin of pytest)
 """

@@ -43,8 +43,11 @@ class SuiteMoments(ABC):
         self._prefix = prefix
 
     @abstractmethod
-    def moments(self, steps: Sequence[Step]) -> Collection[int]:
-        """Before which statements tables are compared: their numbers; the number of all for the end."""
+    def begin(self, steps: Sequence[Step]) -> Collection[int]:
+        """Begin a file: before which statements tables are compared.
+
+        Returns their numbers; the number of all statements stands for the end.
+        """
 
     @abstractmethod
     def compare(self, file: str, start: str, number: int, tables: Tables) -> None:
@@ -67,7 +70,7 @@ class SuiteMoments(ABC):
 
     def _play(self, file: str, steps: Sequence[Step], database: str) -> None:
         start = "{}:{}".format(*end_of_binlog(self.server))
-        moments = self.moments(steps)
+        moments = self.begin(steps)
         session = self.server.connect(database=database, use_unicode=False, conv={})
         reader = TableReader(self.server, most_rows=_MOST_ROWS)
         for setting in SETTINGS:

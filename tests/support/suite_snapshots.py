@@ -27,7 +27,7 @@ class SuiteSnapshots(SuiteMoments):
         self._moments = moments
         self._begins: frozenset[int] = frozenset()
 
-    def moments(self, steps: Sequence[Step]) -> Collection[int]:
+    def begin(self, steps: Sequence[Step]) -> Collection[int]:
         changing = [number for number, step in enumerate(steps) if step.kind in _CHANGING]
         begins = self.rng.sample(changing, min(self._moments, len(changing)))
         self._begins = frozenset(begins)

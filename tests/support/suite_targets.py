@@ -43,7 +43,7 @@ class SuiteTargets(SuiteMoments):
         self._out = out
         self._moments = moments
 
-    def moments(self, steps: Sequence[Step]) -> Collection[int]:
+    def begin(self, steps: Sequence[Step]) -> Collection[int]:
         shutil.rmtree(self._out, ignore_errors=True)
         drops = [number for number, step in enumerate(steps) if step.kind == "DROP"][_EARLIEST_DROP:]
         return {*self.rng.sample(drops, min(self._moments, len(drops))), len(steps)}

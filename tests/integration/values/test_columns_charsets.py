@@ -7,6 +7,7 @@ import pymysql
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pymysql.constants import ER
 
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS, SINGLE_BYTE_CHARSETS
 from engine.binlog.charsets import collation_charset
@@ -148,7 +149,9 @@ def test_pairs_that_the_server_stores(server: Server, charset: str) -> None:
     server.execute("CREATE DATABASE IF NOT EXISTS charsets", "USE charsets", "DROP TABLE IF EXISTS pairs")
     try:
         server.execute(f"CREATE TABLE pairs (id INT PRIMARY KEY, t VARCHAR(9) CHARACTER SET {charset})")
-    except pymysql.err.OperationalError:
+    except pymysql.err.OperationalError as error:
+        if error.args[0] != ER.UNKNOWN_CHARACTER_SET:
+            raise
         pytest.skip("this server does not have the character set")
     leads, trails = range(0x80, 0x100), (*range(0x20, 0x80), *range(0x80, 0x100, 9))
     pairs = [bytes((lead, trail)) for lead in leads for trail in trails]
