@@ -74,8 +74,8 @@ class ColumnDefinition:
         return _is_unsigned(self.column_type)
 
     @property
-    def ends_period(self) -> bool:
-        """On MariaDB: whether the column is that of a period of system versioning.
+    def is_of_period(self) -> bool:
+        """On MariaDB: whether the column is the start or the end of a period of system versioning.
 
         There, no other generated column is NOT NULL.
         """

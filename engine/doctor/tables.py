@@ -36,6 +36,8 @@ _FOREIGN_KEY = re.compile(
 """A line of MariaDB's SHOW CREATE TABLE."""
 _MASKING_SINCE = (9, 7)
 """MySQL has masking policies."""
+_VERSIONED_SINCE = (10, 3)
+"""MariaDB has system versioning."""
 _Actions = tuple[TableName, str, str, str]
 """A foreign key: its table, its name, and what it does ON DELETE and ON UPDATE."""
 
@@ -48,8 +50,8 @@ class TableFacts:
     """Engine of each table, in lower case."""
     keyed: frozenset[TableName]
     """Tables with a primary key."""
-    versioned: frozenset[TableName]
-    """MariaDB's tables with system versioning."""
+    by_transaction: tuple[TableName, ...]
+    """MariaDB's tables with system versioning whose versions are numbers of transactions."""
     cascading: tuple[tuple[TableName, str], ...]
     """Tables whose rows a foreign key may change, each with the constraint's name and its actions."""
     masked: tuple[TableName, ...]
@@ -87,7 +89,7 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
     """Raises `Refusal`."""
     with explained(connection):
         tables = connection.query(
-            "SELECT table_schema, table_name, engine, table_type FROM information_schema.tables "
+            "SELECT table_schema, table_name, engine FROM information_schema.tables "
             f"WHERE {ARE_TABLES} AND {IN_USER_DATABASES}"
         )
         keys = connection.query(
@@ -95,20 +97,20 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
             f"WHERE index_name = 'PRIMARY' AND {IN_USER_DATABASES}"
         )
         shown = [
-            (TableName(database or "", table or ""), (engine or "").lower(), kind)
-            for database, table, engine, kind in tables
+            (TableName(database or "", table or ""), (engine or "").lower())
+            for database, table, engine in tables
         ]
         mine = [row for row in shown if wanted.wants(row[0].database, row[0].table)]
         mine.sort(key=lambda row: str(row[0]))
-        names = {name for name, _, _ in mine}
+        names = {name for name, _ in mine}
         if connection.greeting.flavor == "mariadb":
             foreign = _foreign_keys_of_mariadb(connection, names)
         else:
             foreign = _foreign_keys(connection)
         return TableFacts(
-            {name: engine for name, engine, _ in mine},
+            dict(mine),
             frozenset(TableName(database or "", table or "") for database, table in keys),
-            frozenset(name for name, _, kind in mine if kind == "SYSTEM VERSIONED"),
+            tuple(sorted(names & _by_transaction(connection), key=str)),
             tuple(
                 (table, f"{name}: ON DELETE {on_delete}, ON UPDATE {on_update}")
                 for table, name, on_delete, on_update in foreign
@@ -116,7 +118,7 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
             ),
             tuple(sorted(names & _masked(connection), key=str)),
             tuple(_named(wanted.wanted)),
-            wanted.unmatched(((name.database, name.table) for name, _, _ in shown), SERVER_DATABASES),
+            wanted.unmatched(((name.database, name.table) for name, _ in shown), SERVER_DATABASES),
             gives_places(connection),
         )
 
@@ -124,9 +126,20 @@ def read_tables(connection: Connection, wanted: TableFilter) -> TableFacts:
 def _masked(connection: Connection) -> set[TableName]:
     if connection.greeting.flavor != "mysql" or connection.greeting.version < _MASKING_SINCE:
         return set()
+    return _with_columns(connection, "extra LIKE '%MASKING POLICY%'")
+
+
+def _by_transaction(connection: Connection) -> set[TableName]:
+    if connection.greeting.flavor != "mariadb" or connection.greeting.version < _VERSIONED_SINCE:
+        return set()
+    return _with_columns(connection, "generation_expression = 'ROW START' AND data_type = 'bigint'")
+
+
+def _with_columns(connection: Connection, condition: str) -> set[TableName]:
+    """The tables with columns for which the condition is true."""
     rows = connection.query(
         "SELECT DISTINCT table_schema, table_name FROM information_schema.columns "
-        f"WHERE extra LIKE '%MASKING POLICY%' AND {IN_USER_DATABASES}"
+        f"WHERE {condition} AND {IN_USER_DATABASES}"
     )
     return {TableName(database or "", table or "") for database, table in rows}
 
@@ -164,7 +177,7 @@ def _foreign_keys_of_mariadb(connection: Connection, wanted: set[TableName]) -> 
 
 
 def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -> Iterator[Finding]:
-    """Findings about patterns, and about tables: without a key, with actions, versioned, masked."""
+    """Findings about patterns, and about tables: keys, actions, rows logged as statements, masks."""
     if tables.unmatched:
         yield about_tables(
             "patterns without a table",
@@ -202,9 +215,9 @@ def check_tables(tables: TableFacts, facts: SourceFacts, variables: Variables) -
         )
     if facts.flavor == "mariadb":
         yield about_tables(
-            "tables with system versioning",
-            tuple(sorted(map(str, tables.versioned))),
+            "tables with versions by transaction",
+            tuple(map(str, tables.by_transaction)),
             "advice",
-            "their change rows contain rows of their history, which mirrors and replays refuse",
-            "see docs/schema.md, or leave them out with --exclude-tables",
+            "the server logs their rows as statements, whatever binlog_format is, so the output lacks them",
+            "declare ROW START and ROW END as TIMESTAMP(6), or leave the tables out with --exclude-tables",
         )

@@ -78,7 +78,7 @@ class TargetDefinition:
         origins = None if note is None else earlier_names(self._history, names, note.table, note.definition)
         wanted, types = [], self.types(rows)
         for index, column in enumerate(definition):
-            if not column.visible and column.primary_key is None:
+            if not column.visible and index not in rows.eras.key:
                 continue
             name = rows.names[index]
             if name.lower() == COPIES:

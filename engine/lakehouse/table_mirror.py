@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.lakehouse.changes import (
     RangeFacts,
@@ -30,16 +29,7 @@ from engine.lakehouse.target import Alteration, TargetState
 from engine.lakehouse.writer import SOURCE, TargetWriter
 from engine.output.sql_text import quoted_name
 from engine.spark.replay import without_absent
-from engine.spark.table_rows import TableRows
-
-
-@dataclass(frozen=True, slots=True)
-class _Phase:
-    """Rows with `after` < `_seq` <= `until`, during which the table had one key."""
-
-    keys: tuple[str, ...]
-    after: int
-    until: int
+from engine.spark.table_rows import Phase, TableRows
 
 
 class TableMirror:
@@ -78,11 +68,7 @@ class TableMirror:
             self._writer.target.drop()
             state = None
         facts = range_facts(self._view.out, *rows.files(0), rows.generated_names)
-        phases = [
-            _Phase(tuple(rows.names[index] for index in key), after, until)
-            for key, after, until in rows.eras.phases()
-            if until > rows.after
-        ]
+        phases = [phase for phase in rows.phases() if phase.until > rows.after]
         if state is None:
             state = self._created(rows, phases)
         else:
@@ -116,7 +102,7 @@ class TableMirror:
         rows.check_complete(allow_rewritten=self._options.allow_rewritten)
         return rows
 
-    def _created(self, rows: TableRows, phases: Sequence[_Phase]) -> TargetState:
+    def _created(self, rows: TableRows, phases: Sequence[Phase]) -> TargetState:
         is_counted = not (phases[0].keys if phases else rows.eras.key)
         kinds = {column.name: column.kind for column in self._definition.columns(rows)} | {SEQ: "bigint"}
         if is_counted:
@@ -126,7 +112,7 @@ class TableMirror:
         return self._writer.present()
 
     def _merged(
-        self, state: TargetState, rows: TableRows, phase: _Phase, facts: RangeFacts, *, is_only: bool
+        self, state: TargetState, rows: TableRows, phase: Phase, facts: RangeFacts, *, is_only: bool
     ) -> TargetState:
         """With the rows of a phase."""
         columns = self._definition.columns(rows)
@@ -158,7 +144,7 @@ class TableMirror:
             newest = newest_rows(changes, phase.keys, names)
         return self._writer.merged(state, newest, statement, phase.until)
 
-    def _represented(self, state: TargetState, phase: _Phase, names: Sequence[str]) -> TargetState:
+    def _represented(self, state: TargetState, phase: Phase, names: Sequence[str]) -> TargetState:
         """With or without the numbers of equal rows, as the phase's key demands."""
         is_counted = not phase.keys
         if state.note.counted == is_counted:

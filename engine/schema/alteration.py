@@ -22,7 +22,6 @@ from engine.schema.alter_actions import (
     LoseRows,
     RenameColumn,
     SetDefault,
-    SetVersioning,
     SetVisibility,
 )
 from engine.schema.altered_column import AlteredColumn, place_of
@@ -71,14 +70,12 @@ def alter_table(
 
 
 def loses_rows(statement: AlterTable) -> bool:
-    """Whether rows are changed or removed, as far as the statement alone shows it."""
-    loses = any(
-        isinstance(action, LoseRows) or (isinstance(action, SetVersioning) and not action.versioned)
-        for action in statement.actions
-    )
-    return loses or (
-        statement.ignore and any(isinstance(action, AddKey | ChangeColumn) for action in statement.actions)
-    )
+    """Whether rows are changed or removed, as far as the statement alone shows it.
+
+    DROP SYSTEM VERSIONING removes past rows only.
+    """
+    removing = AddKey | ChangeColumn | LoseRows if statement.ignore else LoseRows
+    return any(isinstance(action, removing) for action in statement.actions)
 
 
 def fills_rows(statement: AlterTable) -> bool:

@@ -31,6 +31,9 @@ class Era:
     key: tuple[int, ...] = ()
     """The primary key of that time, as indexes of present columns; empty if there was none, or if a column of
     it was dropped since."""
+    period: tuple[str, ...] = ()
+    """The columns of a period of system versioning, by their names in these rows. They are in no key: only
+    present rows lead to the table, and all of these end at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +45,14 @@ class TableEras:
     """The oldest first."""
     filled: tuple[str | None, ...]
     """For each present column the value, as text, of rows from before it was added."""
+    key: tuple[int, ...]
+    """The columns of the primary key as indexes, in the key's order; empty without one."""
     start: CommittedChange | None
     """The change that created the table or last emptied it; None if the history does not contain it."""
     unlinked: CommittedChange | None = None
     """The change since which it is not known from which columns the present ones come."""
     rewritten: tuple[CommittedChange, ...] = ()
     """Changes that changed the table's rows without row events, the oldest first."""
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        """The columns of the primary key as indexes, in the key's order; empty without one."""
-        return _key(self.definition.columns, [column.name for column in self.definition.columns])
 
     def phases(self) -> Iterator[tuple[tuple[int, ...], int, int]]:
         """The primary keys that the table had, each with its range of `_seq`: `after` and `until`."""
@@ -61,13 +61,15 @@ class TableEras:
             yield key, together[0].after, together[-1].until
 
 
-def table_eras(name: TableName, history: Sequence[CommittedChange], last_seq: int) -> TableEras:
+def table_eras(
+    name: TableName, history: Sequence[CommittedChange], last_seq: int, *, is_mariadb: bool = False
+) -> TableEras:
     """The eras of the rows up to `last_seq`, from `schema_history` with renames followed.
 
-    Raises `EngineError` if there is no such table at the end of the history, or its definition is not
-    certain.
+    Only MariaDB has periods of system versioning. Raises `EngineError` if there is no such table at the end
+    of the history, or its definition is not certain.
     """
-    walk = _Walk(_definition(name, history), last_seq)
+    walk = _Walk(_definition(name, history), last_seq, is_mariadb)
     in_force: list[CommittedChange | None] = [None]
     for entry in history:
         in_force.append(entry if entry.change.tables else in_force[-1])
@@ -104,6 +106,8 @@ class _Walk:
     definition: TableDefinition
     until: int
     """Rows up to here are not in an era yet."""
+    has_periods: bool
+    """Whether the server is one that has system versioning."""
     table: TableName = field(init=False)
     names: list[str | None] | None = field(init=False)
     columns: tuple[ColumnDefinition, ...] = field(init=False)
@@ -137,8 +141,9 @@ class _Walk:
     def close(self, after: int) -> None:
         """End the era that begins after this `_seq`."""
         names = None if self.names is None else tuple(self.names)
-        key = () if self.names is None else _key(self.columns, self.names)
-        self.eras.append(Era(self.table, after, self.until, names, key))
+        key = () if self.names is None else self._key(self.columns, self.names)
+        period = tuple(column.name for column in self.columns if self._is_of_period(column))
+        self.eras.append(Era(self.table, after, self.until, names, key, period))
         self.until = after
 
     def result(self, start: CommittedChange | None) -> TableEras:
@@ -147,6 +152,7 @@ class _Walk:
             definition=self.definition,
             eras=tuple(era for era in reversed(self.eras) if era.after < era.until),
             filled=tuple(self.filled),
+            key=self._key(self.definition.columns, [column.name for column in self.definition.columns]),
             start=start,
             unlinked=self.unlinked,
             rewritten=tuple(reversed(self.rewritten)),
@@ -204,13 +210,22 @@ class _Walk:
         self.names = None
         self.unlinked = self.unlinked or entry
 
+    def _key(self, columns: Iterable[ColumnDefinition], names: Sequence[str | None]) -> tuple[int, ...]:
+        """The primary key of `columns` as indexes of `names`; empty without one, or if a column is missing.
 
-def _key(columns: Iterable[ColumnDefinition], names: Sequence[str | None]) -> tuple[int, ...]:
-    """The primary key of `columns` as indexes of `names`; empty without one, or if a column is missing."""
-    numbered = sorted((column.primary_key, column.name) for column in columns if column.primary_key)
-    if any(name not in names for _, name in numbered):
-        return ()
-    return tuple(names.index(name) for _, name in numbered)
+        MariaDB adds the end of a period to it.
+        """
+        numbered = sorted(
+            (column.primary_key, column.name)
+            for column in columns
+            if column.primary_key and not self._is_of_period(column)
+        )
+        if any(name not in names for _, name in numbered):
+            return ()
+        return tuple(names.index(name) for _, name in numbered)
+
+    def _is_of_period(self, column: ColumnDefinition) -> bool:
+        return self.has_periods and column.is_of_period
 
 
 def described(entry: CommittedChange) -> str:

@@ -16,23 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.config.output_place import OutputPlace
-from engine.dataclass import dataclass
-from engine.errors import EngineError
 from engine.spark.options import Options
 from engine.spark.replay import column, rows_after
 from engine.spark.selection import Selection
 
 if TYPE_CHECKING:
-    from engine.spark.table_rows import TableRows
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """Rows with `after` < `_seq` <= `until`, during which the table had one key."""
-
-    keys: Sequence[str]
-    after: int
-    until: int
+    from engine.spark.table_rows import Phase, TableRows
 
 
 def replay_table(
@@ -63,23 +52,8 @@ def replay_table(
     rows.files(0)  # Checks that the columns of all rows are known, before Spark plans the query.
     reader = spark.read.format("binlog").option("tables", table).option("currentColumns", "true")
     changes = reader.option("endingCommit", str(last)).load(str(out))
-    state = _replayed(changes.where("_change_type != 'truncate'"), rows, _phases(rows, keys), partial_images)
+    state = _replayed(changes.where("_change_type != 'truncate'"), rows, rows.phases(keys), partial_images)
     return state.select(*map(column, rows.shown_names))
-
-
-def _phases(rows: TableRows, keys: Sequence[str] | None) -> list[Phase]:
-    """The keys that the table had, or only `keys`. Raises `EngineError` for an unknown column."""
-    phases = [
-        Phase([rows.names[index] for index in key], after, until) for key, after, until in rows.eras.phases()
-    ]
-    if keys is None:
-        return phases
-    for name in keys:
-        if name not in rows.names:
-            raise EngineError(
-                f"there is no column `{name}` in {rows.name}: the columns are {', '.join(rows.names)}"
-            )
-    return [Phase(keys, phases[0].after if phases else 0, phases[-1].until if phases else 0)]
 
 
 def _replayed(

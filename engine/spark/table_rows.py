@@ -30,6 +30,16 @@ from engine.spark.tasks import View
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """Rows with `after` < `_seq` <= `until`, during which the table had one key."""
+
+    keys: tuple[str, ...]
+    """The columns of the key; empty without one."""
+    after: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
     """Rows of a file in one era."""
 
@@ -50,7 +60,9 @@ class TableRows:
         self._view = view
         self.after = after
         self.name = name
-        self.eras: TableEras = table_eras(name, view.history(name), view.last_seq)
+        self.eras: TableEras = table_eras(
+            name, view.history(name), view.last_seq, is_mariadb=view.is_mariadb()
+        )
 
     @classmethod
     def since_emptied(cls, view: LogView, name: TableName, after: int = 0) -> TableRows:
@@ -74,15 +86,31 @@ class TableRows:
     def generated_names(self) -> frozenset[str]:
         """The names of generated columns that row images may lack although their values have changed.
 
-        MariaDB, from 11.8.9 on, leaves them out of the images of updates and deletes, but not those of a
-        period. Of other servers there are none.
+        MariaDB, from 11.8.9 on, leaves them out of the images of updates and deletes. Those of a period it
+        leaves in, but ALTER TABLE may change their values. Of other servers there are none.
         """
         if not self._view.is_mariadb():
             return frozenset()
         columns = zip(self.names, self.eras.definition.columns, strict=True)
-        return frozenset(
-            name for name, column in columns if column.generated is not None and not column.ends_period
-        )
+        return frozenset(name for name, column in columns if column.generated is not None)
+
+    def phases(self, keys: Sequence[str] | None = None) -> list[Phase]:
+        """The rows by the primary key that the table had, in order, or all of them with `keys` as the key.
+
+        Raises `EngineError` for an unknown column.
+        """
+        phases = [
+            Phase(tuple(self.names[index] for index in key), after, until)
+            for key, after, until in self.eras.phases()
+        ]
+        if keys is None:
+            return phases
+        for name in keys:
+            if name not in self.names:
+                raise EngineError(
+                    f"there is no column `{name}` in {self.name}: the columns are {', '.join(self.names)}"
+                )
+        return [Phase(tuple(keys), phases[0].after if phases else 0, phases[-1].until if phases else 0)]
 
     def schema(self, columns: Sequence[str] | None) -> pa.Schema:
         """The schema of the rows, or of `columns`. Raises `EngineError` like `files`."""
@@ -123,11 +151,6 @@ class TableRows:
                 f"rows of {self.name} were changed without row events by {described(rewritten[-1])}, so its "
                 "change rows do not lead to its rows: take a snapshot of the table, or accept the difference "
                 "with allow_rewritten"
-            )
-        if view.is_mariadb() and any(column.ends_period for column in self.eras.definition.columns):
-            raise EngineError(
-                f"{self.name} has system versioning, so its change rows contain rows of its history, too: "
-                "use `replay` with the end of the period as a part of the key (docs/schema.md)"
             )
 
     @cached_property
@@ -231,7 +254,8 @@ class TableRows:
                 constants[own] = filled
             else:
                 names[own_name(name)] = own
-        return View(era.after, era.until, names, constants, self._digits)
+        period = tuple(map(own_name, era.period))
+        return View(era.after, era.until, names, constants, self._digits, period)
 
 
 def _may_have_rows(file: DataFile, era: Era) -> bool:

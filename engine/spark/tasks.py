@@ -25,6 +25,7 @@ from engine.output.commit import DataFile, joined
 from engine.output.data_files import DataFiles, FileRows
 from engine.output.reader import decode_batch
 from engine.output.run_ends import run_end_decoded
+from engine.spark.row_versions import are_present
 from engine.spark.schema import SOURCE_NAME
 
 LEAST_TASK_BYTES = 4 << 20
@@ -49,6 +50,8 @@ class View:
     """The values of columns that the rows do not have."""
     digits: Mapping[str, int]
     """Columns of the query whose texts are times, and how many digits the fractions of seconds get."""
+    period: tuple[str, ...] = ()
+    """The file's columns of a period of system versioning, whose past rows are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +136,31 @@ def read_task(task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             if not part.views:
                 yield from in_pieces(decode_batch(batch, schema, origin))
             for view in part.views:
-                rows = _viewed(batch, view)
+                rows = _of_view(batch, view)
                 if rows.num_rows:
-                    decoded = decode_batch(rows, schema, {**origin, **view.constants})
+                    decoded = decode_batch(_renamed(rows, view), schema, {**origin, **view.constants})
+                    if view.period:
+                        decoded = decoded.filter(are_present(rows.select(view.period)))
                     yield from in_pieces(_with_digits(decoded, view.digits))
 
 
-def _viewed(batch: pa.RecordBatch, view: View) -> pa.RecordBatch:
-    """The rows of the view, with the query's names."""
+def _of_view(batch: pa.RecordBatch, view: View) -> pa.RecordBatch:
     numbers = batch.column("_seq").to_numpy()
     first, end = np.searchsorted(numbers, [view.after, view.until], side="right")
+    return batch.slice(int(first), int(end - first))
+
+
+def _renamed(rows: pa.RecordBatch, view: View) -> pa.RecordBatch:
+    """The rows with the query's names."""
     fields, columns = [], []
-    for field, column in zip(batch.schema, batch.columns, strict=True):
+    for field, column in zip(rows.schema, rows.columns, strict=True):
         name = field.name if field.name in METADATA_NAMES else view.names.get(field.name)
         if name is not None:
             fields.append(field.with_name(name))
             columns.append(column)
-    viewed = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
-    rows = viewed.slice(int(first), int(end - first))
-    absent = rows.schema.get_field_index("_absent_columns")
-    return rows.set_column(absent, "_absent_columns", _renamed_lists(rows.column(absent), view.names))
+    renamed = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, rows.schema.metadata))
+    absent = renamed.schema.get_field_index("_absent_columns")
+    return renamed.set_column(absent, "_absent_columns", _renamed_lists(renamed.column(absent), view.names))
 
 
 def _with_digits(rows: pa.RecordBatch, digits: Mapping[str, int]) -> pa.RecordBatch:

@@ -56,7 +56,7 @@ class SqlTable:
         metadata = schema.metadata or {}
         name = TableName(metadata[b"database"].decode(), metadata[b"table"].decode())
         declared = {} if definition is None else {own_name(c.name): c for c in definition.columns}
-        if flavor == "mariadb" and any(column.ends_period for column in declared.values()):
+        if flavor == "mariadb" and any(column.is_of_period for column in declared.values()):
             raise EngineError(
                 f"{name} has system versioning, so its change rows contain rows of its history that no "
                 "statement can write: leave the table out with --exclude-tables"

@@ -53,9 +53,12 @@ _USER_TABLES = (
     f"FROM information_schema.TABLES WHERE {ARE_TABLES} AND {IN_USER_DATABASES}"
 )
 _MARIADB_GENERATING = (
-    "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME "
-    f"FROM information_schema.COLUMNS WHERE IS_GENERATED = 'ALWAYS' AND {IN_USER_DATABASES}"
+    "SELECT TABLE_SCHEMA, TABLE_NAME "
+    f"FROM information_schema.COLUMNS WHERE IS_GENERATED = 'ALWAYS' AND {IN_USER_DATABASES} UNION "
+    "SELECT TABLE_SCHEMA, TABLE_NAME "
+    f"FROM information_schema.TABLES WHERE TABLE_TYPE = 'SYSTEM VERSIONED' AND {IN_USER_DATABASES}"
 )
+"""The columns of a period that a table does not declare are shown with the table alone."""
 _SHOW_GENERATED_PRIMARY_KEY = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
 _GENERATED_PRIMARY_KEY_SINCE = (8, 0, 30)
 _MARIADB_HIDES_COLUMNS_SINCE = (10, 3)

@@ -220,9 +220,19 @@ def test_tables(database: Server) -> None:
         (name,) = cascading
         assert re.fullmatch(rf"{DATABASE}\.child \(\w+: ON DELETE CASCADE, ON UPDATE [\w ]+\)", name)
     if "mariadb" in database.flavor:
-        versioned = f"{DATABASE}.versioned"
-        database.execute(f"CREATE TABLE {versioned} (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
-        assert findings(database)["tables with system versioning"].names == (versioned,)
+        numbers = ", ".join(f"{n} BIGINT UNSIGNED GENERATED ALWAYS AS ROW {n}" for n in ("start", "end"))
+        database.execute(
+            f"CREATE TABLE {DATABASE}.by_time (id INT PRIMARY KEY) WITH SYSTEM VERSIONING",
+            f"CREATE TABLE {DATABASE}.by_transaction (id INT PRIMARY KEY, {numbers}, "
+            "PERIOD FOR SYSTEM_TIME (start, end)) WITH SYSTEM VERSIONING ENGINE=InnoDB",
+        )
+        file, position = end_of_binlog(database)
+        database.execute(f"INSERT INTO {DATABASE}.by_transaction (id) VALUES (1)")
+        logged = database.query(f"SHOW BINLOG EVENTS IN '{file}' FROM {position}")
+        assert any("INSERT INTO" in event[5] for event in logged)
+        assert findings(database)["tables with versions by transaction"].names == (
+            f"{DATABASE}.by_transaction",
+        )
     masked = "tables with masking policies"
     assert (masked in found) == (database.flavor == "mysql-9.7")
     if database.flavor == "mysql-9.7":

@@ -12,6 +12,7 @@ from tests.support.engine_run import drain, end_of_binlog
 from tests.support.kept_rows import assert_random_statements_kept, kept, selected
 from tests.support.kept_types import assert_every_type_kept
 from tests.support.lakehouse import Lakehouse
+from tests.support.versioned_tables import assert_present_rows
 from tests.support.xa_transactions import end_prepared, prepare
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -64,3 +65,16 @@ def test_prepared_transactions_that_are_rolled_back(server: Server, lake: Lakeho
 
 def test_every_type_of_mariadb(mariadb118: Server, lake: Lakehouse, out: Path) -> None:
     assert_every_type_kept(mariadb118, lake, out, f"types_of_mariadb_{lake.to}")
+
+
+@pytest.mark.parametrize(("flavor", "image"), [("mariadb-10.11", "MINIMAL"), ("mariadb-11.8", "FULL")])
+def test_present_rows_of_tables_with_system_versioning(
+    flavor: str, image: str, shared_server: Callable[[str], Server], lake: Lakehouse, out: Path
+) -> None:
+    server, database = shared_server(flavor), f"versioned_{image}_{lake.to}".lower()
+
+    def check(table: str) -> None:
+        assert lake.mirror(out, dropped_columns="drop") == {}
+        assert kept(lake, table) == selected(server, table)
+
+    assert_present_rows(server, database, out, check, image=image, shows_periods=False)

@@ -38,12 +38,18 @@ from tests.support.same_rows import (
     with_generated,
 )
 from tests.support.seeds import chosen_seed
+from tests.support.versioned_tables import assert_present_rows
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module", params=FLAVORS)
 def server(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Server:
+    return shared_server(request.param)
+
+
+@pytest.fixture(scope="module", params=["mariadb-10.11", "mariadb-11.8"])
+def mariadb(request: pytest.FixtureRequest, shared_server: Callable[[str], Server]) -> Server:
     return shared_server(request.param)
 
 
@@ -252,18 +258,16 @@ def test_online_schema_changes(server: Server, spark: SparkSession, tmp_path: Pa
     server.execute("DROP DATABASE shop")
 
 
-def test_a_table_with_system_versioning_is_refused(
-    mariadb118: Server, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(("metadata", "image"), [("NO_LOG", "FULL"), ("FULL", "FULL"), ("NO_LOG", "MINIMAL")])
+def test_present_rows_of_tables_with_system_versioning(
+    mariadb: Server, spark: SparkSession, tmp_path: Path, metadata: str, image: str
 ) -> None:
-    start = position(mariadb118)
-    mariadb118.execute(
-        "DROP DATABASE IF EXISTS versioned",
-        "CREATE DATABASE versioned",
-        "CREATE TABLE versioned.t (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING",
-        "INSERT INTO versioned.t VALUES (1, 10)",
-        "UPDATE versioned.t SET a = 11",
-    )
-    drain(mariadb118, tmp_path, start=start, tables="versioned.*")
-    mariadb118.execute("DROP DATABASE versioned")
-    with pytest.raises(EngineError, match=r"versioned\.t has system versioning"):
-        replay_table(spark, tmp_path, "versioned.t")
+    def check(table: str) -> None:
+        rows = replay_table(spark, tmp_path, table, partial_images=image == "MINIMAL")
+        assert counted(rows) == expected(mariadb, table), table
+
+    mariadb.execute(f"SET GLOBAL binlog_row_metadata = {metadata}")
+    try:
+        assert_present_rows(mariadb, "versioned", tmp_path, check, image=image)
+    finally:
+        mariadb.execute("DROP DATABASE IF EXISTS versioned", "SET GLOBAL binlog_row_metadata = DEFAULT")

@@ -57,7 +57,6 @@ def test_emptied(shop: Followed, statement: str, tables: list[str]) -> None:
         ("ALTER IGNORE TABLE t ADD UNIQUE (a)", ["shop.t"]),
         ("CREATE TABLE v SELECT * FROM t", ["shop.v"]),
         ("ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES LESS THAN (5)", ["shop.t"]),
-        ("ALTER TABLE t DROP SYSTEM VERSIONING", ["shop.t"]),
     ],
 )
 def test_rewritten(shop: Followed, statement: str, tables: list[str]) -> None:
