@@ -81,7 +81,7 @@ class Open(Variant, frozen=True, tag="open"):
     """As in `Cut`."""
     range: KeyRange
     key: tuple[str, ...]
-    """The columns of the key; empty for a table without one."""
+    """The columns by which the chunk's rows are compared with changes; empty for a table without a key."""
     definition: int
     """`Watched.definition` with which the chunk is read."""
 

@@ -181,8 +181,8 @@ class ChunkReader:
         for chunk in chunks:
             number, source = self._link.number(), chunk.source
             self._under_way[number] = UnderWay(chunk.work, threading.Event())
-            request, key = chunk.work.table.snapshot.request, source.key_columns
-            orders.append(Open(number, source.name, request, chunk.range, key, source.definition))
+            request, columns = chunk.work.table.snapshot.request, source.compared_columns
+            orders.append(Open(number, source.name, request, chunk.range, columns, source.definition))
         numbers = [order.chunk for order in orders]
         try:
             yield list(zip(numbers, self._link.open(orders), strict=True))

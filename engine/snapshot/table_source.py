@@ -22,6 +22,7 @@ from engine.net.protocol.resultset import Row
 from engine.output.snapshot_progress import EVERYTHING, Key, KeyRange
 from engine.output.sql_text import quoted_name
 from engine.schema.changes import TableName
+from engine.schema.hidden_columns import HIDDEN_ROW_END, split_hidden
 from engine.snapshot.keys import KeyColumn, TableKey
 from engine.snapshot.rows.row_format import RowFormat
 
@@ -55,6 +56,9 @@ class TableSource:
     """None for a table without a primary key, and for one that is small and whose key cannot divide it."""
     key_columns: tuple[str, ...]
     """The names of the primary key's columns; empty without one."""
+    compared_columns: tuple[str, ...]
+    """By which the stream's change rows are found among a chunk's rows: the primary key's columns, and in a
+    table with system versioning the end of the row, since the stream has changes of past rows, too."""
     expected_rows: int
     """The server's estimate."""
     row_bytes: int
@@ -139,11 +143,15 @@ class TableSource:
                 f"the primary key of {name} has only the beginning of a column, or a CHAR column with a "
                 "NOPAD collation of MariaDB, by which a table of this size cannot be read in parts"
             )
+        key_columns = tuple(column or "" for column, _, _ in parts)
+        _, hidden = split_hidden(definition.columns)
+        ends = (column.name for column in hidden if column.name == HIDDEN_ROW_END)
         return cls(
             name=name,
             row_format=RowFormat.of(definition, greeting.flavor, greeting.version),
             key=_table_key(definition, parts) if parts and divides else None,
-            key_columns=tuple(column or "" for column, _, _ in parts),
+            key_columns=key_columns,
+            compared_columns=(*key_columns, *ends) if key_columns else (),
             expected_rows=expected,
             row_bytes=row_bytes,
             has_views=(engine or "").lower() in ENGINES_WITH_VIEWS,
