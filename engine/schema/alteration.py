@@ -134,6 +134,8 @@ class _Alteration:
                 # The expression of a generated column is not a part of its definition.
                 declared_again = column.clause is not None and after.generated is not None
                 self._rewritten = self._rewritten or declared_again or before != after
+            if before is not None and column.clause is not None and column.clause.auto_increment:
+                self._rewritten |= self._numbers_rows(before)
             if before is None and column not in hidden:
                 given = None if column.clause is None else column.clause.default
                 is_known = given is None or has_known_value(given, after)
@@ -146,6 +148,11 @@ class _Alteration:
             tuple(_filled(column, self._session) for column in columns),
             self._rewritten,
         )
+
+    def _numbers_rows(self, before: ColumnDefinition) -> bool:
+        """Whether AUTO_INCREMENT may give numbers to rows, of a column that it is new for."""
+        is_new = not _may_be_auto_increment(before)
+        return is_new and (before.nullable or self._session.numbers_zeros)
 
     def _is_skipped(self, action: object) -> bool:
         """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""

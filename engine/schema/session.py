@@ -22,6 +22,7 @@ Flavor = Literal["mysql", "mariadb"]
 
 _REAL_AS_FLOAT = 1 << 0
 _ANSI_QUOTES = 1 << 2
+_NO_AUTO_VALUE_ON_ZERO = 1 << 19
 _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT_TRANS_TABLES = 1 << 21
 _STRICT_ALL_TABLES = 1 << 22
@@ -112,6 +113,11 @@ class StatementSession:
     def strict(self) -> bool:
         """Whether InnoDB refuses values that do not fit a column."""
         return bool(self.sql_mode & (_STRICT_TRANS_TABLES | _STRICT_ALL_TABLES))
+
+    @property
+    def numbers_zeros(self) -> bool:
+        """Whether AUTO_INCREMENT gives a number to rows with 0, and not only to those with NULL."""
+        return not self.sql_mode & _NO_AUTO_VALUE_ON_ZERO
 
     @property
     def oracle(self) -> bool:
