@@ -152,6 +152,12 @@ class TableRows:
                 "change rows do not lead to its rows: take a snapshot of the table, or accept the difference "
                 "with allow_rewritten"
             )
+        columns = self.eras.definition.columns
+        if view.is_mariadb() and any(each.is_of_period and each.data_type == "bigint" for each in columns):
+            raise EngineError(
+                f"the versions of {self.name}'s rows are numbers of transactions, and MariaDB logs changes "
+                "of such tables as statements: declare ROW START and ROW END as TIMESTAMP(6)"
+            )
 
     @cached_property
     def _parts(self) -> list[_Part]:

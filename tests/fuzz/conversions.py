@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.conversions --server mysql-9.7`: values that ALTER TABLE changes, beside the model."""
+"""`python -m tests.fuzz.conversions --server mysql-9.7`: values that ALTER TABLE changes, and the model."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ DDL statements change the model as the stream passes them. A table map that lack
 model's definition; if that is missing, doubtful or does not fit, it is replaced by the first of these that is
 certain: a proof from the server, the user's schema file. Else the table's columns are numbered, or the stream
 stops. Table maps with full metadata are learned, so that later statements have a definition to change; of
-MariaDB's tables with generated columns, which they do not show, the server's definition is learned.
+MariaDB's tables with generated columns or system versioning, which they do not show, the server's definition
+is learned, and of those in the user's schema file that one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ class Proofs(Protocol):
         """Database → its default collation, for those whose default is proven. Raises `EngineError`."""
 
     def with_generated_columns(self) -> Collection[TableName]:
-        """The tables of a MariaDB server that have generated columns now. Raises `EngineError`."""
+        """The tables of a MariaDB server that have generated columns or row versions now.
+
+        Raises `EngineError`.
+        """
 
     def passed(self, query: Query, server_version: str, flavor: str, position: BinlogPosition) -> None:
         """The stream comes to a statement. Raises `EngineError` if it disproves a definition."""
@@ -123,8 +127,11 @@ class SchemaFollower:
             return pack(known.columns) if self._needs_definition(table_map) else None
         if not self._needs_definition(table_map):
             generating = self._with_generated_columns(table_map)
+            given = (self._sources.schema_file or {}).get(TableName(table_map.database, table_map.table))
             if generating is not None:
                 self._learned("server", generating)
+            elif given is not None and table_map.mismatch(given.columns) is None:
+                self._learned("schema file", given)
             else:
                 self.note(self._model.learn("table map", self._here(), definition_of(table_map)))
             return None

@@ -150,7 +150,10 @@ class CatalogProofs:
         return {name: each for name, each in found.items() if self._change(name, "", here) is None}
 
     def with_generated_columns(self) -> set[TableName]:
-        """The tables of a MariaDB server that have generated columns now. Raises `EngineError`."""
+        """The tables of a MariaDB server that have generated columns or row versions now.
+
+        Raises `EngineError`.
+        """
         return self._side.ask(tables_with_generated_columns)
 
     def passed(self, query: Query, server_version: str, flavor: str, position: BinlogPosition) -> None:

@@ -91,7 +91,10 @@ def user_tables(connection: Connection) -> dict[str, list[str]]:
 
 
 def tables_with_generated_columns(connection: Connection) -> set[TableName]:
-    """Those of a MariaDB server (10.2 or later) that the user sees. Raises `Refusal`."""
+    """Those of a MariaDB server (10.2 or later) that the user sees, also with row versions alone.
+
+    Raises `Refusal`.
+    """
     with explained(connection):
         rows = connection.query(_MARIADB_GENERATING)
         return {TableName(database or "", table or "") for database, table in rows}

@@ -258,6 +258,22 @@ def test_online_schema_changes(server: Server, spark: SparkSession, tmp_path: Pa
     server.execute("DROP DATABASE shop")
 
 
+def test_versions_by_transaction_are_refused(mariadb: Server, spark: SparkSession, tmp_path: Path) -> None:
+    """The server logs their rows as statements."""
+    period = ", ".join(f"{name} BIGINT UNSIGNED GENERATED ALWAYS AS ROW {name}" for name in ("start", "end"))
+    start = position(mariadb)
+    mariadb.execute(
+        "CREATE DATABASE by_number",
+        f"CREATE TABLE by_number.t (id INT PRIMARY KEY, {period}, PERIOD FOR SYSTEM_TIME (start, end)) "
+        "WITH SYSTEM VERSIONING ENGINE=InnoDB",
+        "INSERT INTO by_number.t (id) VALUES (1)",
+    )
+    drain(mariadb, tmp_path, start=start, tables="by_number.*")
+    mariadb.execute("DROP DATABASE by_number")
+    with pytest.raises(EngineError, match=r"versions of by_number\.t's rows are numbers of transactions"):
+        replay_table(spark, tmp_path, "by_number.t")
+
+
 @pytest.mark.parametrize(("metadata", "image"), [("NO_LOG", "FULL"), ("FULL", "FULL"), ("NO_LOG", "MINIMAL")])
 def test_present_rows_of_tables_with_system_versioning(
     mariadb: Server, spark: SparkSession, tmp_path: Path, metadata: str, image: str

@@ -259,9 +259,12 @@ GENERATING = TableDefinition(
 )
 
 
-def described(server: Server, flavor: str = "mariadb") -> list[SchemaChange]:
+def described(
+    server: Server | None, flavor: str = "mariadb", file: TableDefinition | None = None
+) -> list[SchemaChange]:
     """The changes after a table map with names, which do not say that a column is generated."""
-    schema = SchemaFollower(SchemaModel(flavor), flavor, Definitions(server), lambda: BinlogPosition("f", 4))
+    sources = Definitions(server, None if file is None else {TableName(file.database, file.table): file})
+    schema = SchemaFollower(SchemaModel(flavor), flavor, sources, lambda: BinlogPosition("f", 4))
     names = bytes([COLUMN_NAMES, 4]) + b"\1a\1b"
     event = make_event(types.TABLE_MAP_EVENT, write_table_map(GENERATING, 7, mariadb=True) + names)
     assert schema.describe(TableMap.parse(event, PLAIN)) is None
@@ -273,6 +276,13 @@ def test_generated_columns_of_mariadb_come_from_the_server() -> None:
     (change,) = described(server)
     assert change.source == "server" and change.tables[0].columns == GENERATING.columns
     (change,) = described(server, "mysql")
+    assert change.source == "table map"
+
+
+def test_a_schema_file_says_more_than_a_table_map_with_names() -> None:
+    (change,) = described(None, file=GENERATING)
+    assert change.source == "schema file" and change.tables[0].columns == GENERATING.columns
+    (change,) = described(None, file=of("t", "a"))
     assert change.source == "table map"
 
 
