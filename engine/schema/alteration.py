@@ -29,10 +29,11 @@ from engine.schema.altered_keys import AlteredKeys, engine_after
 from engine.schema.charset_change import CharsetChange
 from engine.schema.column_types import UncertainError
 from engine.schema.columns import define_column, takes_current_time, with_current_time
-from engine.schema.constants import constant_text, has_known_value, implicit_text, value_text
+from engine.schema.constants import constant_text, implicit_text, value_text
 from engine.schema.conversions import keeps_values
 from engine.schema.declarations import ColumnClause, Default
 from engine.schema.hidden_columns import split_hidden
+from engine.schema.known_values import has_known_value
 from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.statements import AlterTable

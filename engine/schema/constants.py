@@ -15,7 +15,6 @@ from uuid import UUID
 
 from engine.binlog.table_definition import ColumnDefinition, parse_members
 from engine.schema.declarations import Default
-from engine.schema.member_texts import WIDE
 from engine.schema.session import StatementSession
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
 from engine.schema.tokens import literal_bytes
@@ -32,9 +31,6 @@ _DIGITS = Context(prec=100, rounding=ROUND_HALF_UP)
 _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
 _BYTES = _BLOBS | {"binary", "varbinary"}
 _TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
-_UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
-_TIME_ZONE = re.compile(r"[+-][0-9]{1,2}:[0-9]{2}\s*$")
-"""At the end of a time."""
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
@@ -65,16 +61,6 @@ def value_text(default: Default, column_type: str, session: StatementSession) ->
     if kind == "float" and default.kind != "bits" and not numbers(column_type):
         return default.text.strip()
     return constant_text(default, column_type, session)
-
-
-def has_known_value(default: Default, column: ColumnDefinition) -> bool:
-    """Whether the column's default is what its text says, and depends neither on the session's time zone nor
-    on what a character set makes of bytes.
-    """
-    if default.kind == "bits":
-        is_utf8 = column.charset is None or column.charset in _UTF8
-        return is_utf8 or (column.charset not in WIDE and literal_bytes(default.text).isascii())
-    return column.data_type != "datetime" or not _TIME_ZONE.search(default.text)
 
 
 def implicit_text(column: ColumnDefinition, session: StatementSession) -> str:

@@ -17,6 +17,8 @@ class Default:
     kind: Literal["null", "string", "number", "bits", "computed"]
     text: str = ""
     """Content of a string, or a number or literal as written; empty for the other kinds."""
+    introduced: bool = False
+    """A string with a character set before it, as in `_latin1'x'`."""
 
 
 @dataclass(frozen=True, slots=True)

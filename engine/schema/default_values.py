@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.schema.declarations import Default
 from engine.schema.token_reader import TokenReader, UnexpectedTokenError
 from engine.schema.tokens import BITS, NUMBER, QUOTED, STRING, WORD
@@ -19,7 +21,10 @@ def read_default(reader: TokenReader) -> Default:
     if word in _CONSTANTS:
         reader.step()
         return _CONSTANTS[word]
-    if string_follows and (word in _TIME_LITERALS or word.startswith("_")):
+    if string_follows and word.startswith("_"):
+        reader.step()
+        return replace(_literal(reader), introduced=True)
+    if string_follows and word in _TIME_LITERALS:
         reader.step()
     elif reader.token.kind in (WORD, QUOTED) or reader.upper == "@":
         _skip_expression(reader)

@@ -17,8 +17,8 @@ from typing import Any
 from engine.output.commit_log import CommitLog
 from engine.schema.changes import TableName
 from tests.servers import Server
-from tests.support.column_cases import CASES, Case
-from tests.support.engine_run import drain, end_of_binlog
+from tests.support.column_cases import CASES, Case, geometry
+from tests.support.engine_run import command_line, end_of_binlog, run_command
 from tests.support.suite_changes import changes_in
 
 DATABASE = "converted"
@@ -57,7 +57,7 @@ class Conversion:
 
 
 @dataclass
-class Converted:
+class Compared:
     """What was found."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -67,19 +67,27 @@ class Converted:
 
 def chosen(flavor: str, random: Random) -> Conversion:
     """A random one, often between types that have something in common."""
-    cases = [case for case in CASES if case.is_on(flavor)]
+    cases = [case for case in CASES if case.is_on(flavor) and not _leaves_garbage(case)]
     old, new = random.choice(cases), random.choice(cases)
     if random.random() < 0.7:
         family = [case for case in cases if _family(case) == _family(old)]
         new = random.choice(family)
     count = random.randint(1, 5)
     values = random.sample(old.values, min(count, len(old.values))) + random.sample(SHARED, count // 2)
-    return Conversion(_declared(old, random), _declared(new, random), tuple(values), random.choice(MODES))
+    return Conversion(declared(old, random), declared(new, random), tuple(values), random.choice(MODES))
 
 
-def convert(server: Server, conversions: Sequence[Conversion], out: Path) -> Converted:
+def _leaves_garbage(case: Case) -> bool:
+    """Whether MySQL 5.6 and 5.7 may store what is no value of the type, at which the engine stops.
+
+    That are bytes that are no geometry, and bits of a SET without a member.
+    """
+    return case.shown is geometry or (case.declared.startswith("SET") and len(case.declared) > 100)
+
+
+def convert(server: Server, conversions: Sequence[Conversion], out: Path) -> Compared:
     """Alter one table for each, and compare; `out` is for the engine's output."""
-    found = Converted()
+    found = Compared()
     start = "{}:{}".format(*end_of_binlog(server))
     with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
@@ -89,8 +97,10 @@ def convert(server: Server, conversions: Sequence[Conversion], out: Path) -> Con
             for number, conversion in enumerate(conversions)
             if _altered(cursor, f"t{number}", conversion, found)
         ]
-    drain(server, out, start=start, tables=f"{DATABASE}.*")
+    is_read = followed(server, DATABASE, start, out, found)
     server.execute(f"DROP DATABASE {DATABASE}")
+    if not is_read:
+        return found
     changed, doubts = said(out)
     changes = changes_in(out)
     for table, conversion in altered:
@@ -119,32 +129,42 @@ _OUTCOMES = {
 }
 
 
-def _altered(cursor: Any, table: str, conversion: Conversion, found: Converted) -> bool:
+def _altered(cursor: Any, table: str, conversion: Conversion, found: Compared) -> bool:
     """Whether the statement succeeded, and there are rows."""
-    if not _succeeds(
+    if not succeeds(
         cursor, f"CREATE TABLE {table} (id INT NOT NULL UNIQUE, c {conversion.old}, touched INT DEFAULT 0)"
     ):
         found.counts["not created"] += 1
         return False
     cursor.execute("SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
     inserted = [
-        _succeeds(cursor, f"INSERT INTO {table} (id, c) VALUES ({number}, {value})")
+        succeeds(cursor, f"INSERT INTO {table} (id, c) VALUES ({number}, {value})")
         for number, value in enumerate(conversion.values)
     ]
     cursor.execute(f"SET SESSION sql_mode = {conversion.mode}")
-    if not any(inserted) or not _succeeds(cursor, f"ALTER TABLE {table} MODIFY c {conversion.new}"):
+    if not any(inserted) or not succeeds(cursor, f"ALTER TABLE {table} MODIFY c {conversion.new}"):
         found.counts["refused"] += 1
         return False
     cursor.execute("SET SESSION sql_mode = ''")
-    return _succeeds(cursor, f"UPDATE {table} SET touched = 1")
+    return succeeds(cursor, f"UPDATE {table} SET touched = 1")
 
 
-def _succeeds(cursor: Any, statement: str) -> bool:
+def succeeds(cursor: Any, statement: str) -> bool:
     try:
         cursor.execute(statement)
     except Exception:
         return False
     return True
+
+
+def followed(server: Server, database: str, start: str, out: Path, found: Compared) -> bool:
+    """Whether the engine read the database's changes to their end."""
+    arguments = command_line(server, out, "--stop-at-end", start=start, tables=f"{database}.*")
+    ended = run_command(*arguments)
+    if ended.status:
+        found.counts["stopped"] += 1
+        found.differences.append(f"the engine stopped: {ended.sentence}")
+    return not ended.status
 
 
 def said(out: Path) -> tuple[set[TableName], dict[TableName, str]]:
@@ -155,12 +175,13 @@ def said(out: Path) -> tuple[set[TableName], dict[TableName, str]]:
     return {name for change in changes for name in change.rewritten}, doubts
 
 
-def _declared(case: Case, random: Random) -> str:
-    declared = case.declared
-    if declared.startswith(_TEXTS) and "CHARACTER SET" not in declared and random.random() < 0.5:
-        declared += f" CHARACTER SET {random.choice(_CHARSETS)}"
-    attributes = _OF_NUMBERS if _family(case) in ("integer", "number") else _ATTRIBUTES
-    return declared if declared.endswith(" NULL") else declared + random.choice(attributes)
+def declared(case: Case, random: Random, *, numbered: bool = True) -> str:
+    """A declaration of that type, with random attributes; `numbered`: perhaps AUTO_INCREMENT."""
+    declaration = case.declared
+    if declaration.startswith(_TEXTS) and "CHARACTER SET" not in declaration and random.random() < 0.5:
+        declaration += f" CHARACTER SET {random.choice(_CHARSETS)}"
+    attributes = _OF_NUMBERS if numbered and _family(case) in ("integer", "number") else _ATTRIBUTES
+    return declaration if declaration.endswith(" NULL") else declaration + random.choice(attributes)
 
 
 def _family(case: Case) -> str:

@@ -1,4 +1,4 @@
-"""Values that ALTER TABLE changes, on real servers: the engine notices all of them."""
+"""Values that ALTER TABLE gives to rows, on real servers: the engine has them, or says that it does not."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from tests.servers import FLAVORS, Server
-from tests.support import conversions
-from tests.support.conversions import Conversion, chosen, convert
+from tests.support import additions, conversions
+from tests.support.additions import Addition, add
+from tests.support.conversions import Conversion, convert
 from tests.support.seeds import chosen_seed
 
 pytestmark = pytest.mark.server
@@ -39,19 +40,26 @@ def test_columns_that_get_numbers(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_random_conversions(server: Server, tmp_path: Path) -> None:
+def test_random_alterations(server: Server, tmp_path: Path) -> None:
     random = Random(chosen_seed(5))
-    found = convert(server, [chosen(server.flavor, random) for _ in range(100)], tmp_path)
+    converted = [conversions.chosen(server.flavor, random) for _ in range(100)]
+    added = [additions.chosen(server.flavor, random) for _ in range(100)]
+    found = convert(server, converted, tmp_path / "converted")
     assert found.differences == []
     assert found.counts["kept"] > 5 and found.counts["changed"] > 5
+    found = add(server, added, tmp_path / "added")
+    assert found.differences == []
+    assert found.counts["equal"] > 20
 
 
-def test_a_conversion_that_is_not_noticed(
+def test_what_is_not_noticed(
     own_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison is not blind."""
     monkeypatch.setattr(conversions, "said", lambda _: (set(), {}))
+    server = own_server("mysql-9.7", {})
     conversion = Conversion("DOUBLE", "INT", ("1.5",), _DEFAULT)
-    assert convert(own_server("mysql-9.7", {}), [conversion], tmp_path).differences == [
-        f"{conversion}: 1.5 is 2"
-    ]
+    assert convert(server, [conversion], tmp_path / "1").differences == [f"{conversion}: 1.5 is 2"]
+    monkeypatch.setattr(additions, "said", lambda _: (set(), {}))
+    addition = Addition("VARCHAR(9) DEFAULT -0.0", _DEFAULT)
+    assert add(server, [addition], tmp_path / "2").differences == [f"{addition}: '0.0', not '-0.0'"]
