@@ -36,6 +36,8 @@ _FORMS = {
     "time": re.compile(rf"-?(?:(?:[0-7]?|{_DAYS} ){_CLOCK}|{_TIME_DIGITS})"),
 }
 """Of TIME less than 816 hours: in some modes, what is too large becomes the largest time."""
+_TINYTEXT_CHARACTERS = 63
+"""It has room for, if each takes four bytes."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}", re.IGNORECASE)
 _INET4 = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
 
@@ -134,6 +136,8 @@ def _is_negative_zero(text: str) -> bool:
 
 def _has_room(length: int, column: ColumnDefinition) -> bool:
     """Whether a value of so many characters or bytes is not cut off; TEXT and BLOB have room for 255."""
+    if column.data_type == "tinytext":
+        return length <= _TINYTEXT_CHARACTERS
     return length <= (*numbers(column.column_type), 255)[0]
 
 

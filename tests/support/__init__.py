@@ -11,11 +11,12 @@
   object store), `proxy` and `bit_flips` (faults on the way), `lying_server` (a server from bytes),
   `power_cut`, `preload` (of functions in C), `restricted`, `spark_session`, `lakehouse`
 - real servers: `secured`, `certificates`, `held_redo_log`, `replication`, `definitions` (of their tables),
-  `xa_transactions`; workloads on them: `load`, `mixed_workload`, `mixed_columns`, `column_cases`,
-  `selected_rows`, `generated_values`, `event_workload`, `rare_workload`, `written_events`, `sql_scripts`
+  `xa_transactions`, `versioned_tables`; workloads on them: `load`, `mixed_workload`, `mixed_columns`,
+  `column_cases`, `selected_rows`, `generated_values`, `event_workload`, `rare_workload`, `written_events`,
+  `sql_scripts`
 - oracles: `mysqlbinlog`, `binlog_listing`, `printed_values`, `shown_rows`, `same_rows`, `selected_tables`,
-  `row_spans`, `kept_rows`, `kept_types`, `suite_files`, `suite_findings`, `suite_changes`, `suite_moments`,
-  `suite_snapshots`, `suite_targets`
+  `row_spans`, `kept_rows`, `kept_types`, `conversions` and `additions` (of columns), `suite_files`,
+  `suite_findings`, `suite_changes`, `suite_moments`, `suite_snapshots`, `suite_targets`
 - monitoring: `figures`; time: `clock`
 - tools: `coverage` and `suite_results` (write docs/coverage.md), `make_samples`, `demo_lakehouse`,
   `second_try` (a plugin of pytest)
