@@ -60,8 +60,8 @@ def _integer(default: Default, column: ColumnDefinition) -> bool:
 
 
 def _fixed(default: Default, column: ColumnDefinition) -> bool:
-    # Decimals of more than 38 digits are texts.
-    is_certain = not _is_negative_zero(default.text)
+    # Decimals of more than 38 digits are texts, in which a zero has no sign.
+    is_certain = not _is_negative_zero(_number(default))
     return is_certain and _is_within(default, column, *(*numbers(column.column_type), 0)[:2])
 
 
@@ -126,12 +126,12 @@ def _bytes(default: Default, column: ColumnDefinition) -> bool:
 def _is_shown(default: Default) -> bool:
     """Whether the value as text is the text of the literal."""
     if default.kind == "number":
-        return bool(_SHOWN_NUMBER.fullmatch(default.text)) and not _is_negative_zero(default.text)
+        return bool(_SHOWN_NUMBER.fullmatch(default.text)) and not _is_negative_zero(_number(default))
     return not default.introduced or default.text.isascii()
 
 
-def _is_negative_zero(text: str) -> bool:
-    return text.strip().startswith("-") and not Decimal(text)
+def _is_negative_zero(number: Decimal | None) -> bool:
+    return number is not None and number.is_signed() and not number
 
 
 def _has_room(length: int, column: ColumnDefinition) -> bool:

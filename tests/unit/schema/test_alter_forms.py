@@ -156,6 +156,7 @@ def test_values_that_rows_got(column: str, filled: str | None) -> None:
         "ADD n FLOAT(5,2) DEFAULT 1000",
         "ADD n DECIMAL(9,2) DEFAULT '26-01-02'",
         "ADD n DECIMAL(65,30) DEFAULT -0.0",
+        "ADD n DECIMAL(9,2) DEFAULT '-x'",
         "ADD n TINYINT UNSIGNED DEFAULT -1",
         "ADD n BIT(64) DEFAULT -1",
         "ADD n YEAR DEFAULT '1.50'",
