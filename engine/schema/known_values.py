@@ -8,7 +8,8 @@ such as a number with an exponent in a text column, the table is changed by stat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal
 from ipaddress import AddressValueError, IPv6Address
 
@@ -21,6 +22,8 @@ from engine.schema.type_numbers import numbers
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _DIGITS = Context(prec=100)
 """Precision beyond that of any column."""
+_MOST_DIGITS = {"float": 38, "double": 308}
+"""Before the point."""
 _UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?\s*", re.IGNORECASE)
 _SHOWN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
@@ -66,7 +69,7 @@ def _fixed(default: Default, column: ColumnDefinition) -> bool:
 
 
 def _floating(default: Default, column: ColumnDefinition) -> bool:
-    return _is_within(default, column, *(numbers(column.column_type) or (38, 0)))
+    return _is_within(default, column, *(numbers(column.column_type) or (_MOST_DIGITS[column.data_type],)))
 
 
 def _is_within(default: Default, column: ColumnDefinition, precision: int, scale: int = 0) -> bool:
@@ -99,12 +102,20 @@ def _temporal(default: Default, column: ColumnDefinition) -> bool:
 
 
 def _member(default: Default, column: ColumnDefinition) -> bool:
-    return default.kind == "string" and default.text in (column.members or ())
+    return _are_members([default.text], default, column)
 
 
 def _members(default: Default, column: ColumnDefinition) -> bool:
-    chosen = set(filter(None, default.text.split(",")))
-    return default.kind == "string" and chosen.issubset(column.members or ())
+    return _are_members(filter(None, default.text.split(",")), default, column)
+
+
+def _are_members(chosen: Iterable[str], default: Default, column: ColumnDefinition) -> bool:
+    """Whether these texts are members; ASCII letters may be of other case."""
+    if default.kind != "string" or not _is_shown(default):
+        return False
+    members = column.members or ()
+    folded = Counter(member.lower() for member in members if member.isascii())
+    return all(text in members or (text.isascii() and folded[text.lower()] == 1) for text in chosen)
 
 
 def _text(default: Default, column: ColumnDefinition) -> bool:
