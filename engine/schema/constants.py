@@ -97,13 +97,13 @@ def _text(default: Default, column_type: str, session: StatementSession) -> str:
 
 def _bytes(default: Default) -> bytes:
     if default.kind == "number":
-        return _number_text(default.text).encode()
+        return number_text(default.text).encode()
     if default.kind == "string":
         return default.text.encode()
     return literal_bytes(default.text)
 
 
-def _number_text(text: str) -> str:
+def number_text(text: str) -> str:
     """A number as it becomes text: a DECIMAL or an integer, with an exponent a DOUBLE."""
     return _shortest(text, "double") if "e" in text.lower() else f"{Decimal(text):f}"
 

@@ -2,7 +2,7 @@
 
 A server converts the literal to the column's type, and the statement has no row events that show the result.
 Forms of literals whose conversion is the same on every server and in every sql_mode are certain; for others,
-such as a number with an exponent in a text column, the table is changed by statement.
+such as a date in a TIME column, the table is changed by statement.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from decimal import Context, Decimal
 from ipaddress import AddressValueError, IPv6Address
 
 from engine.binlog.table_definition import ColumnDefinition
+from engine.schema.constants import number_text
 from engine.schema.declarations import Default
 from engine.schema.member_texts import WIDE
 from engine.schema.tokens import literal_bytes
@@ -26,8 +27,6 @@ _MOST_DIGITS = {"float": 38, "double": 308}
 """Before the point."""
 _UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?\s*", re.IGNORECASE)
-_SHOWN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-"""A number that has the same form as text."""
 _YEAR = re.compile(r"[0-9]{1,2}|[0-9]{4}")
 _DATE = r"(?:[0-9]{2}|[0-9]{4})-[0-9]{1,2}-[0-9]{1,2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?"
@@ -111,7 +110,7 @@ def _members(default: Default, column: ColumnDefinition) -> bool:
 
 def _are_members(chosen: Iterable[str], default: Default, column: ColumnDefinition) -> bool:
     """Whether these texts are members; ASCII letters may be of other case."""
-    if default.kind != "string" or not _is_shown(default):
+    if default.kind != "string" or not _is_plain(default):
         return False
     members = column.members or ()
     folded = Counter(member.lower() for member in members if member.isascii())
@@ -124,20 +123,29 @@ def _text(default: Default, column: ColumnDefinition) -> bool:
         if not (value.isascii() and column.charset not in WIDE) and column.charset not in _UTF8:
             return False
         return _has_room(len(value), column)
-    return _is_shown(default) and _has_room(len(default.text), column)
+    return _is_shown(default, column)
 
 
 def _bytes(default: Default, column: ColumnDefinition) -> bool:
     if default.kind == "bits":
         return _has_room(len(literal_bytes(default.text)), column)
     # The bytes of other characters depend on the connection's character set.
-    return _is_shown(default) and default.text.isascii() and _has_room(len(default.text), column)
+    return default.text.isascii() and _is_shown(default, column)
 
 
-def _is_shown(default: Default) -> bool:
-    """Whether the value as text is the text of the literal."""
+def _is_shown(default: Default, column: ColumnDefinition) -> bool:
+    """Whether a text column has the text that the literal shows.
+
+    A number with an exponent gets fewer digits where there is no room for all.
+    """
     if default.kind == "number":
-        return bool(_SHOWN_NUMBER.fullmatch(default.text)) and not _is_negative_zero(_number(default))
+        is_certain = not _is_negative_zero(_number(default))
+        return is_certain and _has_room(len(number_text(default.text)), column)
+    return _is_plain(default) and _has_room(len(default.text), column)
+
+
+def _is_plain(default: Default) -> bool:
+    """Whether a string is what its characters say in the statement's own character set."""
     return not default.introduced or default.text.isascii()
 
 

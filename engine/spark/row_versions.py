@@ -1,10 +1,9 @@
 """The rows of MariaDB's tables with system versioning that are the table's present ones.
 
-The server logs the rows of the history like others. A present row ends at the latest time that the server
-knows, and so does every version of a row before it is changed: an UPDATE is logged as the update of a present
-row and the insert of a past one, a DELETE as an update that sets the end, DELETE HISTORY as deletes of past
-rows. Without the images of past rows, what is left are the changes of the present ones; after a DELETE its
-preimage is the last of them.
+A present row ends at the latest time that the server knows, a past one when it was changed. The server logs
+an UPDATE as the update of a present row and the insert of a past one, a DELETE as an update that sets the
+end, and DELETE HISTORY as deletes of past rows. Without the images of past rows, the changes of present ones
+are left; of a DELETE that is its preimage.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def chosen(flavor: str, random: Random) -> Conversion:
 def _leaves_garbage(case: Case) -> bool:
     """Whether MySQL 5.6 and 5.7 may store what is no value of the type, at which the engine stops.
 
-    That are bytes that are no geometry, and bits of a SET without a member.
+    These are bytes that are no geometry, and bits of a SET without a member.
     """
     return case.shown is geometry or (case.declared.startswith("SET") and len(case.declared) > 100)
 
