@@ -41,7 +41,6 @@ from engine.schema.names import folded
 from engine.schema.session import StatementSession
 from engine.schema.table_state import (
     TableState,
-    may_be_row_end,
     row_end,
     with_not_null,
     with_period,
@@ -93,7 +92,12 @@ class AlteredKeys:
             if isinstance(action, AddKey) and action.key.primary:
                 new.append([part.column for part in action.key.parts])
                 without_overlaps = action.key.without_overlaps
-        if new and self._session.mariadb and end is None and any(map(may_be_row_end, self._declared)):
+        if (
+            new
+            and self._session.mariadb
+            and end is None
+            and any(each.is_of_period for each in self._declared)
+        ):
             raise UncertainError("whether the primary key contains a ROW END is not known")
         names = with_row_end(new[-1] if new else names, end)
         if without_overlaps:
@@ -169,7 +173,7 @@ class AlteredKeys:
             return None
         if primary_key:
             last = columns[place_of(columns, primary_key[-1])]
-            if last.before is not None and may_be_row_end(last.before):
+            if last.before is not None and last.before.is_of_period:
                 return primary_key[-1]
         return row_end(self._clauses)
 
@@ -242,7 +246,7 @@ class AlteredKeys:
         """Whether the declared ROW START and ROW END go, which they can only together: hidden ones come."""
         dropped = {folded(action.name) for action in self._actions if isinstance(action, DropColumn)}
         gone = [column for column in self._declared if folded(column.name) in dropped]
-        return sum(map(may_be_row_end, gone)) == 2
+        return sum(column.is_of_period for column in gone) == 2
 
     @property
     def _only_renames(self) -> bool:

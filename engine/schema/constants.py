@@ -18,7 +18,7 @@ from engine.schema.declarations import Default
 from engine.schema.session import StatementSession
 from engine.schema.temporal_constants import date_text, datetime_text, time_text, year_text
 from engine.schema.tokens import literal_bytes
-from engine.schema.type_numbers import numbers
+from engine.schema.type_numbers import INTEGER_BYTES, numbers
 
 _FLOATING_WIDTHS = {"float": 12, "double": 22}
 """Default display widths, which ZEROFILL fills."""
@@ -31,7 +31,6 @@ _DIGITS = Context(prec=100, rounding=ROUND_HALF_UP)
 _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
 _BYTES = _BLOBS | {"binary", "varbinary"}
 _TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
 def constant_text(default: Default, column_type: str, session: StatementSession) -> str | None:
@@ -207,7 +206,7 @@ def _inet6(text: str, column_type: str, session: StatementSession) -> str:
 _MAPPED = 0xFFFF
 """The bits of an IPv6 address before those of an IPv4 address that is mapped to it."""
 _CONVERSIONS: Mapping[str, Callable[[str, str, StatementSession], str]] = {
-    **dict.fromkeys(_INTEGERS, _integer),
+    **dict.fromkeys(INTEGER_BYTES, _integer),
     "decimal": _fixed,
     "float": _floating,
     "double": _floating,
@@ -222,7 +221,7 @@ _CONVERSIONS: Mapping[str, Callable[[str, str, StatementSession], str]] = {
     "inet6": _inet6,
 }
 _IMPLICIT = {
-    **dict.fromkeys((*_INTEGERS, "decimal", "float", "double", "bit", "year"), "0"),
+    **dict.fromkeys((*INTEGER_BYTES, "decimal", "float", "double", "bit", "year"), "0"),
     **dict.fromkeys(("date", "datetime", "timestamp", "time"), "0"),
     "uuid": "00000000-0000-0000-0000-000000000000",
     "inet4": "0.0.0.0",

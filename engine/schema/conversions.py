@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from engine.binlog.collations import WIDTH, canonical
 from engine.binlog.table_definition import COMPRESSED, UNKNOWN_CHARSET, ColumnDefinition
 from engine.schema.member_texts import WIDE
-from engine.schema.type_numbers import numbers
+from engine.schema.type_numbers import INTEGER_BYTES, numbers
 
-_INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _TEXT_SIZES = {"tinytext": 0xFF, "text": 0xFFFF, "mediumtext": 0xFFFFFF, "longtext": 0xFFFFFFFF}
 _BLOB_SIZES = {name.replace("text", "blob"): size for name, size in _TEXT_SIZES.items()}
 _ALL_OF_UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
@@ -70,7 +69,7 @@ def _keeps_type(old: ColumnDefinition, new: ColumnDefinition, strict: bool) -> b
 def _without_width(column_type: str) -> str:
     """Display widths and ZEROFILL do not change values."""
     kind = column_type.partition("(")[0].partition(" ")[0]
-    if kind in _INTEGER_BYTES or kind == "year":
+    if kind in INTEGER_BYTES or kind == "year":
         return kind + (" unsigned" if "unsigned" in column_type else "")
     return column_type.replace(" zerofill", "").replace(COMPRESSED, "")
 
@@ -78,7 +77,7 @@ def _without_width(column_type: str) -> str:
 def _integer(old: ColumnDefinition, new: ColumnDefinition, strict: bool) -> bool:
     if strict:
         return True
-    before, after = _INTEGER_BYTES[old.data_type], _INTEGER_BYTES[new.data_type]
+    before, after = INTEGER_BYTES[old.data_type], INTEGER_BYTES[new.data_type]
     return (old.unsigned == new.unsigned and before <= after) or (
         old.unsigned and not new.unsigned and before < after
     )
@@ -134,7 +133,7 @@ _RULES: Mapping[str, Callable[[ColumnDefinition, ColumnDefinition, bool], bool]]
     "fraction": _fraction,
 }
 _FAMILY = {
-    **dict.fromkeys(_INTEGER_BYTES, "integer"),
+    **dict.fromkeys(INTEGER_BYTES, "integer"),
     "decimal": "decimal",
     **dict.fromkeys(("float", "double"), "floating"),
     **dict.fromkeys(("char", "varchar", *_TEXT_SIZES), "text"),

@@ -16,7 +16,6 @@ from engine.schema.column_types import UncertainError
 from engine.schema.declarations import ColumnClause, Key, KeyPart
 from engine.schema.names import folded
 from engine.schema.session import StatementSession
-from engine.schema.table_state import may_be_row_end
 from engine.schema.type_numbers import numbers
 
 _HASH = re.compile(r"DB_ROW_HASH_[0-9]+")
@@ -133,7 +132,7 @@ def _needs_hash(key: UniqueKey, columns: Mapping[str, ColumnDefinition], engine:
     if key.hashed:
         return True
     # With system versioning, ROW END is a part of every unique key.
-    least = most = next((_row_end_bytes(column) for column in columns.values() if may_be_row_end(column)), 0)
+    least = most = next((_row_end_bytes(column) for column in columns.values() if column.is_of_period), 0)
     for name, length in zip(key.columns, key.lengths, strict=True):
         sizes = _key_bytes(length, columns.get(folded(name)))
         if sizes is None:

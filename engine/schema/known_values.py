@@ -18,9 +18,8 @@ from engine.schema.constants import number_text
 from engine.schema.declarations import Default
 from engine.schema.member_texts import WIDE
 from engine.schema.tokens import literal_bytes
-from engine.schema.type_numbers import numbers
+from engine.schema.type_numbers import INTEGER_BYTES, numbers
 
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _DIGITS = Context(prec=100)
 """Precision beyond that of any column."""
 _MOST_DIGITS = {"float": 38, "double": 308}
@@ -53,7 +52,7 @@ def has_known_value(default: Default, column: ColumnDefinition) -> bool:
 
 
 def _integer(default: Default, column: ColumnDefinition) -> bool:
-    bits = _INTEGER_BITS[column.data_type]
+    bits = 8 * INTEGER_BYTES[column.data_type]
     least, most = (0, 2**bits - 1) if column.unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if default.kind == "bits":
         return int.from_bytes(literal_bytes(default.text), "big") <= most
@@ -177,7 +176,7 @@ def _inet6(default: Default, column: ColumnDefinition) -> bool:
 
 
 _RULES: Mapping[str, Callable[[Default, ColumnDefinition], bool]] = {
-    **dict.fromkeys(_INTEGER_BITS, _integer),
+    **dict.fromkeys(INTEGER_BYTES, _integer),
     "decimal": _fixed,
     **dict.fromkeys(("float", "double"), _floating),
     "bit": _bit,

@@ -94,9 +94,3 @@ def with_period(primary_key: Sequence[str], period: tuple[str, str] | None) -> l
         raise UncertainError("the columns of the period in the primary key are not known")
     start, end = period
     return [*primary_key, end, start]
-
-
-def may_be_row_end(column: ColumnDefinition) -> bool:
-    """Whether the column looks like a declared ROW START or ROW END."""
-    is_version = column.column_type in ("timestamp(6)", "bigint(20) unsigned")
-    return column.generated == "stored" and not column.nullable and is_version

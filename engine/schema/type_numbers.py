@@ -1,9 +1,10 @@
-"""The numbers in a full column type."""
+"""The numbers in a full column type, and the sizes of integers."""
 
 from __future__ import annotations
 
 import re
 
+INTEGER_BYTES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
 _NUMBERS = re.compile(r"[a-z]+\(([0-9,]+)\)")
 
 

@@ -15,45 +15,15 @@ from engine.schema.known_values import has_known_value
 from engine.spark.definition_types import arrow_type, value_of
 from tests.support.ddl import MARIADB_11, session
 
+_TYPES = (
+    "tinyint; int unsigned; decimal(5,2); decimal(65,30); float; float(5,2); double; bit(3); bit(64); year; "
+    "enum('a','b'); set('a','b'); char(3); varchar(9); text; tinytext; binary(3); blob; uuid; inet4; inet6; "
+    "json; time(6); date; datetime(3); point"
+)
 COLUMNS = st.builds(
     ColumnDefinition,
     st.just("c"),
-    st.sampled_from(
-        [
-            *(
-                "tinyint",
-                "int unsigned",
-                "decimal(5,2)",
-                "decimal(65,30)",
-                "float",
-                "float(5,2)",
-                "double",
-                "bit(3)",
-            ),
-            *(
-                "bit(64)",
-                "year",
-                "enum('a','b')",
-                "set('a','b')",
-                "char(3)",
-                "varchar(9)",
-                "text",
-                "tinytext",
-            ),
-            *(
-                "binary(3)",
-                "blob",
-                "uuid",
-                "inet4",
-                "inet6",
-                "json",
-                "time(6)",
-                "date",
-                "datetime(3)",
-                "point",
-            ),
-        ]
-    ),
+    st.sampled_from(_TYPES.split("; ")),
     charset=st.sampled_from([None, "utf8mb4", "latin1", "ucs2"]),
 )
 TEXTS = st.text("0123456789-+.eE :xab,TZ'é", max_size=12) | st.text(max_size=6)
