@@ -1,8 +1,8 @@
 """A kernel that classifies the statements of QUERY events by their effect on transactions.
 
-It distinguishes statements that begin or end a transaction, and those that may define, drop or empty a table.
-The network process uses this to cut batches at transaction boundaries, the decoders to keep BEGIN and COMMIT
-out of the events feed.
+It distinguishes statements that begin or end a transaction, those that may define, drop or empty a table,
+and those that change rows. The network process uses this to cut batches at transaction boundaries, the
+decoders to keep BEGIN and COMMIT out of the events feed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from engine.kernels.kernel import Bytes, kernel, read_u16
     XA_ROLLBACK,
     DEFINITION,
     ATOMIC_CREATE,
-) = range(12)
+    MANIPULATION,
+) = range(13)
 """Kinds of statement. DEFINITION: may change a table's definition, or remove its rows without row events, as
 may any statement after MariaDB's SET STATEMENT … FOR; so does every other SET count, since any space and
 comments may follow the word.
-ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
+ATOMIC_CREATE: MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction. MANIPULATION: may
+change rows, as a session without row events logs it."""
 
 
 def _text(value: str) -> Bytes:
@@ -48,12 +50,19 @@ _XA_COMMIT = _text("XA COMMIT")
 _XA_ROLLBACK = _text("XA ROLLBACK")
 _START_TRANSACTION = _text("START TRANSACTION")
 _ALTER = _text("ALTER")
+_ANALYZE = _text("ANALYZE")
 _CREATE = _text("CREATE")
 _CREATE_TABLE = _text("CREATE TABLE")
+_DELETE = _text("DELETE")
 _DROP = _text("DROP")
+_INSERT = _text("INSERT")
+_LOAD = _text("LOAD")
 _RENAME = _text("RENAME")
+_REPLACE = _text("REPLACE")
 _SET = _text("SET")
 _TRUNCATE = _text("TRUNCATE")
+_UPDATE = _text("UPDATE")
+_WITH = _text("WITH")
 
 _QUERY_POST_HEADER = 13
 _QUERY_POST_HEADER_OLD = 11
@@ -171,4 +180,14 @@ def statement_kind(data: Bytes, text: int, end: int) -> int:
     # A statement of any kind may follow a comment or white space.
     if data[text] <= 35 or data[text] == 45 or data[text] == 47:
         return DEFINITION
+    if (
+        _matches(data, text, end, _INSERT)
+        or _matches(data, text, end, _UPDATE)
+        or _matches(data, text, end, _DELETE)
+        or _matches(data, text, end, _REPLACE)
+        or _matches(data, text, end, _LOAD)
+        or _matches(data, text, end, _WITH)
+        or _matches(data, text, end, _ANALYZE)
+    ):
+        return MANIPULATION
     return OTHER

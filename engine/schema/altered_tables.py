@@ -36,6 +36,7 @@ from engine.schema.statements import (
     NotUnderstood,
     RenameTables,
     Statement,
+    manipulates,
 )
 
 Name = tuple[str | None, str | None]
@@ -81,6 +82,8 @@ def copied_name(database: str, table: str) -> Name:
 
 
 def _names(statement: Statement) -> frozenset[Name]:
+    if manipulates(statement):
+        return frozenset()
     if isinstance(statement, NotUnderstood):
         return _mentioned(statement)
     if isinstance(statement, DropDatabase):

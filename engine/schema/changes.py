@@ -13,7 +13,8 @@ from engine.binlog.position import BinlogPosition
 from engine.binlog.table_definition import ColumnDefinition, TableDefinition
 from engine.dataclass import dataclass
 
-Source = Literal["statement", "table map", "server", "schema file", "snapshot"]
+Source = Literal["statement", "data manipulation", "table map", "server", "schema file", "snapshot"]
+"""Where a change comes from. `data manipulation`: INSERT, UPDATE and the like, logged as a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,9 @@ class SchemaChange:
 
     source: Source
     position: BinlogPosition
-    """Of the statement's event; for other sources, where the stream was."""
+    """Of the statement's event; without a statement, where the stream was."""
     statement: str | None = None
-    """Its beginning, up to `LONGEST_STATEMENT` characters; None for other sources."""
+    """Its beginning, up to `LONGEST_STATEMENT` characters; None without one."""
     tables: tuple[TableChange, ...] = ()
     databases: tuple[DatabaseChange, ...] = ()
     emptied: tuple[TableName, ...] = ()

@@ -19,6 +19,7 @@ from engine.schema.sequences import is_sequence
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
     AlterTable,
+    ChangeRows,
     CreateTable,
     DefineDatabase,
     DropDatabase,
@@ -29,6 +30,7 @@ from engine.schema.statements import (
     RollBackPrepared,
     Statement,
     Truncate,
+    manipulates,
     named_tables,
 )
 from engine.schema.table_state import TableState
@@ -36,6 +38,7 @@ from engine.schema.working_tables import WorkingTable, WorkingTables
 
 _UNKNOWN_NAMES = frozenset({1051, 4091})
 """ER_BAD_TABLE_ERROR and MariaDB's ER_UNKNOWN_SEQUENCES: DROP has dropped the other tables."""
+_IN_MEMORY = frozenset({"memory", "heap"})
 _BRINGING_WORDS = frozenset({"create", "rename", "convert"})
 """Each statement after which there may be a table that was not there has one of them."""
 
@@ -78,7 +81,10 @@ class Execution:
 
     def run(self, statement: Statement, error: int) -> Outcome:
         """Everything that the statement does; `error`: the one that it ended with, or 0."""
-        if error:
+        if manipulates(statement):
+            # With an error it may have changed rows of tables without transactions.
+            self._manipulate(statement, error)
+        elif error:
             self._failed(statement, error)
         else:
             self._execute(statement)
@@ -112,7 +118,7 @@ class Execution:
                 self._rolled_back = statement.xid
             case NotUnderstood():
                 self._not_understood(statement)
-            case Harmless():
+            case ChangeRows() | Harmless():
                 pass
 
     # Statements
@@ -280,6 +286,23 @@ class Execution:
                 if change != known:
                     self._database_changes.append(change)
 
+    def _manipulate(self, statement: Statement, error: int) -> None:
+        if isinstance(statement, ChangeRows):
+            names = list(statement.tables)
+            if statement.all_rows and not error and all(map(self._is_in_memory, names)):
+                # As servers log it for tables that were in memory before a restart. A session may have logged
+                # it, too, but no ROLLBACK brings rows back that are in memory.
+                self._emptied |= dict.fromkeys(names)
+                return
+        else:
+            assert isinstance(statement, NotUnderstood)
+            database = self._session.database
+            names = [name for name in self._tables.known if _mentions(statement, name, database)]
+        for name in names:
+            # Sessions that log statements do so for temporary tables, too.
+            if (self._thread, name) not in self._temporary or self._tables.get(name) is not None:
+                self._rewritten[name] = None
+
     def _failed(self, statement: Statement, error: int) -> None:
         """A statement that ended with an error may have had a part of its effect."""
         if isinstance(statement, DropTables) and error in _UNKNOWN_NAMES:
@@ -321,6 +344,11 @@ class Execution:
         database = self._databases.get(name.database)
         complete = database is not None and database.complete
         return self._tables.get(name) is None and (complete or name in self._tables.known)
+
+    def _is_in_memory(self, name: TableName) -> bool:
+        """Whether it is certain that the table's storage engine is MEMORY."""
+        table = None if (self._thread, name) in self._temporary else self._tables.get(name)
+        return table is not None and table.state is not None and table.state.engine in _IN_MEMORY
 
     def _is_sequence(self, name: TableName) -> bool:
         table = self._tables.get(name)

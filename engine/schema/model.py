@@ -27,7 +27,7 @@ from engine.schema.parser import parse_logged
 from engine.schema.server_settings import USUAL_SETTINGS, ServerSettings
 from engine.schema.session import StatementSession, session_of
 from engine.schema.statement_text import with_omissions
-from engine.schema.statements import CreateTable, Statement
+from engine.schema.statements import CreateTable, Statement, manipulates
 
 START_OF_STREAM = BinlogPosition("", 0)
 """Position of the records of `SchemaModel.state`."""
@@ -158,7 +158,8 @@ class SchemaModel:
             learn_databases()
             outcome = self._outcome(statement, session, query)
         self._temporary = outcome.temporary
-        step = self._step(outcome, query, position)
+        source: Source = "data manipulation" if outcome.rewritten and manipulates(statement) else "statement"
+        step = self._step(source, outcome, query, position)
         if not (step.tables or step.databases or step.changes_rows):
             return None
         self._take(step)
@@ -168,9 +169,9 @@ class SchemaModel:
         execution = Execution(session, self._tables, self._databases, self._temporary, query.thread_id)
         return execution.run(statement, query.error_code)
 
-    def _step(self, outcome: Outcome, query: Query, position: BinlogPosition) -> SchemaChange:
+    def _step(self, source: Source, outcome: Outcome, query: Query, position: BinlogPosition) -> SchemaChange:
         return SchemaChange(
-            "statement",
+            source,
             position,
             query.statement[:LONGEST_STATEMENT],
             tuple(replace(table, version=self._next_version(table.name)) for table in outcome.tables),

@@ -1,7 +1,8 @@
-"""Reads a statement: which kind it is, and for those that define tables what they say.
+"""Reads a statement: which kind it is, and for those that define tables or change rows what they say.
 
-No general SQL parser: whatever defines neither tables nor databases is recognized by its first words, and a
-statement that is not understood is returned with all the names that it contains.
+No general SQL parser: of statements that change rows only the tables' names are read, whatever else defines
+neither tables nor databases is recognized by its first words, and a statement that is not understood is
+returned with all the names that it contains.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from engine.schema.alter_table import read_alter_table
 from engine.schema.changes import TableName
 from engine.schema.create_table import read_create_table, read_index_kind
 from engine.schema.index_statements import read_create_index, read_drop_index
+from engine.schema.manipulation import MANIPULATIONS, read_manipulation, tokens_needed
 from engine.schema.sequences import read_alter_sequence, read_create_sequence, read_drop_sequence
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
@@ -29,18 +31,19 @@ from engine.schema.statements import (
     RollBackPrepared,
     Statement,
     Truncate,
+    manipulates,
 )
 from engine.schema.table_options import OptionFields, read_charset_option
 from engine.schema.token_reader import TokenReader, UnexpectedTokenError
 from engine.schema.tokens import STRING, TokenError, tokenize
 
 _HARMLESS_WORDS = """
-    ANALYZE BEGIN BINLOG CACHE CALL CHECK CHECKSUM COMMIT DELETE DO END EXPLAIN FLUSH GRANT HANDLER
-    INSERT INSTALL KILL LOAD LOCK OPTIMIZE PURGE RELEASE REPAIR REPLACE RESET REVOKE ROLLBACK SAVEPOINT
-    SELECT SHUTDOWN START STOP UNINSTALL UNLOCK UPDATE USE VALUES WITH XA
+    BEGIN BINLOG CACHE CALL CHECK CHECKSUM COMMIT DO END EXPLAIN FLUSH GRANT HANDLER INSTALL KILL
+    LOCK OPTIMIZE PURGE RELEASE REPAIR RESET REVOKE ROLLBACK SAVEPOINT SELECT SHUTDOWN START STOP UNINSTALL
+    UNLOCK USE VALUES XA
 """
 _HARMLESS = frozenset(_HARMLESS_WORDS.split())
-"""First words of statements that define no tables."""
+"""First words of statements that neither define tables nor change rows of tables that they name."""
 _OTHER_OBJECTS_WORDS = """
     AGGREGATE ALGORITHM COMPRESSION_DICTIONARY DEFINER EVENT EXTERNAL FUNCTION INSTANCE JSON LIBRARY
     LOGFILE MASKING MATERIALIZED PACKAGE PREPARE PROCEDURE RESOURCE ROLE SERVER SPATIAL SQL TABLESPACE
@@ -58,24 +61,32 @@ _EXECUTABLE_VERSION = re.compile(r"/\*M?!\d*")
 
 def parse(statement: str, session: StatementSession) -> Statement:
     """What the statement says; never raises."""
+    word = ""
     try:
-        first = tokenize(statement, session, most=1)
-        if first and first[0].upper == "XA":
+        word = next((token.upper for token in tokenize(statement, session, most=1)), "")
+        if word == "XA":
             return _xa(statement)
-        if first and first[0].upper in _HARMLESS:
-            # With the values of many rows it may have millions of tokens.
+        if word in _HARMLESS:
             return Harmless()
-        tokens = tokenize(statement, session)
+        tokens = tokenize(statement, session, tokens_needed(word))
     except TokenError as error:
-        words = _ASCII_WORDS.findall(_EXECUTABLE_VERSION.sub(" ", statement))
-        names = frozenset(word.casefold() for word in words)
-        return NotUnderstood(str(error), names, _may_drop_database(names), unquoted=True)
+        return _not_split(statement, str(error), manipulates=word in MANIPULATIONS)
     reader = TokenReader(tokens, session)
     try:
         return _statement(reader)
     except UnexpectedTokenError as error:
+        if word in MANIPULATIONS:
+            return _not_split(statement, str(error), manipulates=True)
         names = reader.words()
         return NotUnderstood(str(error), names, _may_drop_database(names), unquoted=False)
+
+
+def _not_split(statement: str, reason: str, *, manipulates: bool = False) -> NotUnderstood:
+    """A statement of which no more is known than its words in ASCII."""
+    words = _ASCII_WORDS.findall(_EXECUTABLE_VERSION.sub(" ", statement))
+    names = frozenset(word.casefold() for word in words)
+    may_drop = not manipulates and _may_drop_database(names)
+    return NotUnderstood(reason, names, may_drop, unquoted=True, manipulates=manipulates)
 
 
 def parse_logged(query: Query, session: StatementSession) -> Statement:
@@ -85,16 +96,13 @@ def parse_logged(query: Query, session: StatementSession) -> Statement:
     are in comments, which some servers accept so.
     """
     statement = parse(query.statement, session)
-    if query.statement_bytes is None or isinstance(statement, Harmless):
+    if query.statement_bytes is None or isinstance(statement, Harmless) or manipulates(statement):
         return statement
     if collation_charset(query.status.get("collation_client", 0)) not in MULTI_BYTE_CHARSETS:
         one, other = (parse(_INVALID_BYTE.sub(letter, query.statement), session) for letter in "ab")
         if one == other and not isinstance(one, NotUnderstood):
             return one
-    names = frozenset(word.casefold() for word in _ASCII_WORDS.findall(query.statement))
-    return NotUnderstood(
-        "the text is not valid in its character set", names, _may_drop_database(names), unquoted=True
-    )
+    return _not_split(query.statement, "the text is not valid in its character set")
 
 
 def _xa(statement: str) -> Statement:
@@ -112,6 +120,8 @@ def _statement(reader: TokenReader) -> Statement:
         return Harmless()
     if reader.take("SET", "STATEMENT"):
         return _set_statement(reader)
+    if reader.upper in MANIPULATIONS:
+        return read_manipulation(reader)
     word = reader.take_one_of(frozenset(_VERBS))
     if word:
         statement = _VERBS[word](reader)

@@ -106,6 +106,15 @@ class RollBackPrepared:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRows:
+    """INSERT, REPLACE, UPDATE, DELETE or LOAD, which a server logs as a statement without row events."""
+
+    tables: tuple[TableName, ...]
+    all_rows: bool = False
+    """DELETE of all rows of a table."""
+
+
+@dataclass(frozen=True, slots=True)
 class Harmless:
     """A statement that changes neither definitions nor, without row events, rows."""
 
@@ -121,6 +130,8 @@ class NotUnderstood:
     """It may drop or define the databases among `names`."""
     unquoted: bool
     """`names` has words in ASCII only: the statement could not be split."""
+    manipulates: bool = False
+    """It is a data manipulation statement: it changes no definition, but perhaps rows of those tables."""
 
 
 Statement = (
@@ -132,12 +143,20 @@ Statement = (
     | DefineDatabase
     | DropDatabase
     | RollBackPrepared
+    | ChangeRows
     | Harmless
     | NotUnderstood
 )
 
 _WITH_TABLE = RenameTo | ExchangePartition | PartitionToTable | TableToPartition
 """Clauses of ALTER TABLE that concern another table."""
+
+
+def manipulates(statement: Statement) -> bool:
+    """Whether it is a data manipulation statement."""
+    return isinstance(statement, ChangeRows) or (
+        isinstance(statement, NotUnderstood) and statement.manipulates
+    )
 
 
 def named_tables(statement: Statement) -> list[TableName]:

@@ -11,7 +11,7 @@ import signal
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import zmq
 
@@ -28,9 +28,10 @@ from engine.pipeline.process_settings import SinkConfig
 from engine.pipeline.reports import Ended, Failed, SinkProgress, SinkReady
 from engine.pipeline.shared_slots import Slots
 from engine.pipeline.snapshot_messages import Answer, PartTaken, SnapshotAnswer, SnapshotOrder
-from engine.schema.changes import SchemaChange
+from engine.schema.changes import SchemaChange, TableName
 from engine.sink.committed_rows import CommittedRows
 from engine.sink.locked_output import LAST_SECONDS, locked_output
+from engine.sink.manipulated_tables import ManipulatedTables
 from engine.sink.reorder import Reorder
 from engine.sink.snapshot_rows import SnapshotRows
 from engine.sink.wake_up import WakeUp
@@ -90,6 +91,7 @@ class _Sink:
         self._reorder: Reorder[tuple[Result, list[Frame]]] = Reorder()
         self._next: deque[tuple[Result, list[Frame]]] = deque()
         """Results that are next in order, while a snapshot holds the stream."""
+        self._manipulated = ManipulatedTables()
         self._progress_due = 0.0
         self._noted_us = 0
         self._waits_because: str | None = None
@@ -142,6 +144,7 @@ class _Sink:
             if self._writer.commit_if_due(time.monotonic()):
                 self._acknowledge()
                 self._snapshot.settle(time.monotonic())
+            self._request_snapshots(self._manipulated.due(time.monotonic()))
             self._report_progress()
 
     def _timeout_milliseconds(self) -> int:
@@ -179,7 +182,7 @@ class _Sink:
             self._writer.take(*self._snapshot.before(result, payload), time.monotonic())
             self._snapshot.settle(time.monotonic())
             if self._config.snapshot_when_changed:
-                self._request_snapshots(result.status.schema_changes)
+                self._take_marks(result.status.schema_changes)
             if result.status.failure is not None:
                 self._finish(done=False)
                 raise _StreamError(result.status.failure)
@@ -208,14 +211,22 @@ class _Sink:
             for mark in rows.marks:
                 self._snapshot.note(mark)
             if self._config.snapshot_when_changed:
-                self._request_snapshots(rows.marks)
+                self._take_marks(rows.marks)
             self._snapshot.settle(time.monotonic())
             self._report_progress()
         return True
 
-    def _request_snapshots(self, changes: Iterable[SchemaChange]) -> None:
-        """Of tables whose rows were changed without row events."""
-        names = [name for change in changes for name in rewritten_names(change)]
+    def _take_marks(self, changes: Iterable[SchemaChange]) -> None:
+        """Request snapshots of tables whose rows were changed without row events, at once or later."""
+        names: list[TableName] = []
+        for change in changes:
+            if change.source == "data manipulation":
+                self._manipulated.changed(change.rewritten, time.monotonic())
+            else:
+                names += rewritten_names(change)
+        self._request_snapshots(names)
+
+    def _request_snapshots(self, names: Sequence[TableName]) -> None:
         if names:
             request_snapshot(output_place(self._config.out), tuple(map(pattern_of, names)))
 

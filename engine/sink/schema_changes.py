@@ -2,7 +2,9 @@
 
 They are collected with the rows: those of an open transaction are kept apart until it ends, and dropped with
 it. A statement that is the last event of its batch takes effect after the batch's rows. What was learned
-takes effect before them, and so does any other statement: it creates a table, of which there were no rows.
+takes effect before them, and so does any other statement: it creates a table, of which there were no rows,
+or it is data manipulation, which counts for the whole batch. Of the latter, those that mark no further table
+are left out: there may be thousands in a second.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from engine.errors import EngineError
 from engine.output.schema_state import LoggedChange
 from engine.pipeline.messages import Result
-from engine.schema.changes import SchemaChange
+from engine.schema.changes import SchemaChange, TableName
 
 
 class SchemaChanges:
@@ -19,6 +21,8 @@ class SchemaChanges:
     def __init__(self) -> None:
         self._kept: list[LoggedChange] = []
         self._open: list[LoggedChange] = []
+        self._manipulated: set[TableName] = set()
+        """Tables that these, or commits of this run, mark as changed by data manipulation."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to commit."""
@@ -26,7 +30,7 @@ class SchemaChanges:
 
     def add(self, changes: tuple[SchemaChange, ...], seq: int) -> None:
         """Changes that take effect after this `_seq`."""
-        self._open += [LoggedChange(seq, change) for change in changes]
+        self._open += [LoggedChange(seq, change) for change in changes if self._says_more(change)]
 
     def keep(self) -> None:
         """A transaction has ended."""
@@ -36,12 +40,24 @@ class SchemaChanges:
     def drop(self) -> None:
         """Drop the open transaction's."""
         self._open.clear()
+        self._manipulated.clear()
 
     def seal(self) -> tuple[LoggedChange, ...]:
         """Those to commit, which are not kept here any longer."""
         sealed = tuple(self._kept)
         self._kept.clear()
         return sealed
+
+    def _says_more(self, change: SchemaChange) -> bool:
+        """Whether a change is to be in the log; notes which tables are marked after it."""
+        if change.source == "data manipulation":
+            is_known = self._manipulated.issuperset(change.rewritten)
+            self._manipulated.update(change.rewritten)
+            return not is_known
+        if change.emptied or change.tables:
+            # Marks end, or move to other names.
+            self._manipulated.clear()
+        return True
 
 
 def divided(result: Result) -> tuple[tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:

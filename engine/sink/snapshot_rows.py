@@ -247,7 +247,7 @@ class SnapshotRows:
 
     def note(self, change: SchemaChange) -> None:
         """Note a change of a watched table's definition, or of its rows without row events."""
-        if change.source != "statement":
+        if change.source not in ("statement", "data manipulation"):
             return
         self._altered.append(change)
         changed = {table.name for table in change.tables}

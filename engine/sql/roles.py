@@ -20,6 +20,7 @@ from engine.schema.statements import (
     DropTables,
     NotUnderstood,
     Statement,
+    manipulates,
     named_tables,
 )
 from engine.schema.token_reader import TokenReader
@@ -92,6 +93,8 @@ def _first_word(statement: str, session: StatementSession) -> str:
 def _role_of_definition(
     statement: Statement, data: dict[str, object], entry: FeedEntry, selection: Selection
 ) -> Role:
+    if manipulates(statement):
+        return Role.ROWS
     if isinstance(statement, DefineDatabase | DropDatabase):
         wanted = selection.may_want_database(statement.database)
         return Role.DATABASE_DEFINITION if wanted else Role.OTHER

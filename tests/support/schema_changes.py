@@ -64,7 +64,7 @@ table_changes = st.builds(
 database_changes = st.builds(DatabaseChange, few_names, st.none() | texts, complete=st.booleans())
 schema_changes = st.builds(
     SchemaChange,
-    st.sampled_from(["statement", "table map", "server", "schema file"]),
+    st.sampled_from(["statement", "data manipulation", "table map", "server", "schema file"]),
     st.builds(BinlogPosition, texts, st.integers(4, 1 << 40)),
     statement=st.none() | texts,
     tables=st.lists(table_changes, max_size=3, unique_by=lambda change: change.name).map(tuple),

@@ -13,7 +13,7 @@ from engine.schema.changes import LONGEST_STATEMENT, SchemaChange
 
 
 class StatementChanges:
-    """The changes that are statements of a batch, to be found by their events."""
+    """The changes that are statements of a batch, to be found by their events; without data manipulation."""
 
     def __init__(self, changes: Iterable[SchemaChange]) -> None:
         self._changes = {

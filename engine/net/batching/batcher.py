@@ -14,6 +14,7 @@ from engine.binlog.event_roles import EVENT_ROLES, MANAGEMENT
 from engine.binlog.files import MAGIC_LENGTH
 from engine.binlog.fingerprint import fingerprint
 from engine.binlog.format_description import verify_checksum
+from engine.binlog.position import BinlogPosition
 from engine.config.decode_options import DecodeOptions
 from engine.errors import BinlogError, EngineError, EventError
 from engine.net.batching import kernel_status, receive_kernel
@@ -40,7 +41,7 @@ BATCH_BYTES = 2 << 20
 """The usual capacity of a batch; larger for a larger event, and for many tables."""
 
 _EVERYTHING = DecodeOptions()
-_STATEMENTS = (types.QUERY_EVENT, types.QUERY_COMPRESSED_EVENT)
+_STATEMENTS = (types.QUERY_EVENT, types.QUERY_COMPRESSED_EVENT, types.EXECUTE_LOAD_QUERY_EVENT)
 
 Survivors = Callable[[str, int, bool], tuple[str, ...] | None]
 """Called where a file begins, if XA transactions are prepared: its name, the position after its format
@@ -261,9 +262,12 @@ class Batcher:
         yield from self.flush()
         yield self._cutter.last(error)
 
-    def _take_changes(self) -> tuple[SchemaChange, ...]:
-        """The schema changes for the next batch."""
-        return () if self._schema is None else tuple(map(self._filter.of_wanted, self._schema.take_changes()))
+    def _take_changes(self, reached: BinlogPosition) -> tuple[SchemaChange, ...]:
+        """The schema changes for the next batch, which ends at `reached`."""
+        if self._schema is None:
+            return ()
+        changes = map(self._filter.of_wanted, self._schema.take_changes(reached))
+        return tuple(each for each in changes if each.source != "data manipulation" or each.rewritten)
 
     def _index_events(self) -> int:
         return receive_kernel.index_events(

@@ -37,7 +37,7 @@ class Cutter:
 
     The stream starts in `file`, after the transactions of `gtid_set`. `batch_bytes` is the usual capacity of
     a batch. `leaves_out`: the index may lack events, whose bytes need not be sent. `take_changes` returns
-    the changes of table definitions since the last call, which the next batch contains.
+    the changes of table definitions for the next batch, which ends at the given position.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Cutter:
         gtid_set: str | None,
         batch_bytes: int,
         leaves_out: bool,
-        take_changes: Callable[[], tuple[SchemaChange, ...]] = tuple,
+        take_changes: Callable[[BinlogPosition], tuple[SchemaChange, ...]] = lambda reached: (),
         awaits_proof: Callable[[BinlogPosition], bool] = lambda position: False,
     ) -> None:
         self._buffer = buffer
@@ -250,7 +250,7 @@ class Cutter:
                 aborts_transaction=self._aborts,
                 awaits_proof=self._awaits_proof(reached),
                 gtid_set=self._gtid_set,
-                schema_changes=self._take_changes(),
+                schema_changes=self._take_changes(reached),
             ),
             packed_columns=packed_columns or {},
         )

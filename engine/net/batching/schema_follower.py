@@ -20,6 +20,7 @@ from engine.binlog.table_definition import TableDefinition, pack, table_key
 from engine.binlog.table_map import TableMap
 from engine.dataclass import dataclass
 from engine.errors import EngineError
+from engine.net.batching.pending_changes import PendingChanges
 from engine.schema.changes import SchemaChange, Source, TableName
 from engine.schema.from_table_map import definition_of
 from engine.schema.model import SchemaModel
@@ -75,7 +76,7 @@ class SchemaFollower:
         self._flavor = flavor
         self._sources = sources
         self._here = here
-        self._changes: list[SchemaChange] = []
+        self._changes = PendingChanges()
         self.numbered: set[str] = set()
         """`table_key` of the tables whose columns are numbered; a statement may make them certain."""
         self._databases_are_read = False
@@ -96,12 +97,11 @@ class SchemaFollower:
     def note(self, change: SchemaChange | None) -> None:
         """Keep a change for the next batch."""
         if change is not None:
-            self._changes.append(change)
+            self._changes.note(change)
 
-    def take_changes(self) -> tuple[SchemaChange, ...]:
-        """The changes since the last call."""
-        changes, self._changes = tuple(self._changes), []
-        return changes
+    def take_changes(self, reached: BinlogPosition) -> tuple[SchemaChange, ...]:
+        """The changes for a batch that ends at that position."""
+        return self._changes.take(reached)
 
     def awaits_proof(self, position: BinlogPosition) -> bool:
         """Whether a definition that was described is only assumed up to there."""

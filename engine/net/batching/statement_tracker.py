@@ -1,8 +1,9 @@
 """Follows the stream's statements: what they change in the definitions and rows of tables.
 
-The receive kernel returns for each statement that may define, drop or empty a table, first before it is in
-the index, and again after that. A batch ends with every statement that changes a table that was there before
-it, so that each batch has one definition for a table, and its rows come before the statement's effect.
+The receive kernel returns for each statement that may define, drop or empty a table, or change rows, first
+before it is in the index, and again after that. A batch ends with every statement that defines, drops or
+empties a table that was there before it, so that each batch has one definition for a table, and its rows come
+before the statement's effect.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ class StatementTracker:
         change = self._execute(event, self._format.description.without_checksums(), position)
         if change is None or self._schema is None:
             return
+        if change.source == "data manipulation":
+            self._schema.note(change)
+            return
         # The transactions before this one are not concerned. It then has room in the next batch, and need not
         # be opened again, which would execute the statement again.
         yield from self._cutter.finished()
@@ -75,6 +79,10 @@ class StatementTracker:
         self._book.forget(self._schema.numbered)
         self._schema.numbered.clear()
         if change is None:
+            return
+        if change.source == "data manipulation":
+            # Its tables keep their definitions, and what it means for their rows holds for the whole batch.
+            self._schema.note(change)
             return
         if self._state.boundary.rows != self._state.count:
             # The transactions before this one are not concerned.

@@ -56,7 +56,7 @@ class Step(IntEnum):
     BEGIN = 4
     STATEMENT = 5
     DEFINITION = 6
-    """A statement that may change the definition of a table."""
+    """A statement that may change the definition of a table, or rows without row events."""
     CREATE_BEGIN = 7
     """MySQL 8's CREATE TABLE … SELECT, whose rows follow in the same transaction."""
     FINISH = 8
@@ -132,8 +132,9 @@ _STEPS_OF_STATEMENTS: dict[int, Step] = {
     statements.XA_ROLLBACK: Step.XA_ROLLBACK,
     statements.DEFINITION: Step.DEFINITION,
     statements.ATOMIC_CREATE: Step.CREATE_BEGIN,
+    statements.MANIPULATION: Step.DEFINITION,
 }
-STATEMENT_STEPS: NDArray[np.int64] = np.full(statements.ATOMIC_CREATE + 1, Step.STATEMENT, np.int64)
+STATEMENT_STEPS: NDArray[np.int64] = np.full(statements.MANIPULATION + 1, Step.STATEMENT, np.int64)
 """Kind of statement → `Step`, for query events."""
 for _kind, _step in _STEPS_OF_STATEMENTS.items():
     STATEMENT_STEPS[_kind] = _step
@@ -151,7 +152,7 @@ EVENT_STEPS: NDArray[np.int64] = np.full(256, Step.CONTENT, np.int64)
 """Type code → `Step`, for events other than query events and MariaDB's GTID events."""
 for _role, _step in _STEPS_OF_ROLES.items():
     EVENT_STEPS[np.isin(EVENT_ROLES, _role)] = _step
-# Its statement is compressed, so that it counts as one that may change a definition.
-EVENT_STEPS[types.QUERY_COMPRESSED_EVENT] = Step.DEFINITION
+# The statement of the one is compressed, so that it counts as one that may change a definition.
+EVENT_STEPS[[types.QUERY_COMPRESSED_EVENT, types.EXECUTE_LOAD_QUERY_EVENT]] = Step.DEFINITION
 
 GTID, GTID_BEGIN = int(Step.GTID), int(Step.GTID_BEGIN)

@@ -158,6 +158,52 @@ def test_a_batch_ends_with_a_statement_that_changes_a_table() -> None:
     assert len(changes(found)) == 2
 
 
+def manipulation(number: int, *texts: str) -> list[Part]:
+    """A transaction of statements that change rows."""
+    return [gtid(number), query("BEGIN"), *map(query, texts), xid()]
+
+
+def marked(batch: OutgoingBatch) -> list[str]:
+    """The tables that a batch says are changed by data manipulation."""
+    changes = [each for each in batch.header.status.schema_changes if each.source == "data manipulation"]
+    return [str(name) for change in changes for name in change.rewritten]
+
+
+def test_data_manipulation_ends_no_batch_and_names_each_table_once() -> None:
+    parts = [*statement(1, CREATE), *row(2)]
+    for number in range(3, 300):
+        parts += manipulation(number, "INSERT INTO t VALUES (1)", "UPDATE u SET a = 1")
+    first, *others = batches([*parts, *row(300)])
+    assert marked(first) == ["shop.t", "shop.u"]
+    assert values([first]) == [{"a": 2}, {"a": 300}]
+    assert not changes(others)
+
+
+def test_a_batch_names_the_tables_of_its_own_statements() -> None:
+    """A batch ends before a transaction that is open: its statements belong to the next batch."""
+    parts = [*statement(1, CREATE), *manipulation(2, "UPDATE t SET a = 1"), *row(3)]
+    open_part = [gtid(4), query("BEGIN"), query("UPDATE t SET a = 2")]
+    late = [query("UPDATE u SET a = 3"), xid()]
+    stream = packets_of(binlog([*parts, *open_part, *late]))
+    cut = len(packets_of(binlog([*parts, *open_part])))
+    schema = SchemaFollower(SchemaModel("mysql"), "mysql", Definitions(), lambda: BinlogPosition("f", 4))
+    batcher = Batcher(schema.describe, file="f", checksum_algorithm=1, schema=schema)
+    batcher.space()[:cut] = stream[:cut]
+    first = [*batcher.received(cut), *batcher.flush()]
+    assert len(first) == 1 and "shop.t" in marked(first[0])
+    rest = stream[cut:]
+    batcher.space()[: len(rest)] = rest
+    second, *_ = [*batcher.received(len(rest)), *batcher.finish()]
+    assert sorted(marked(second)) == ["shop.t", "shop.u"]
+
+
+def test_data_manipulation_of_unwanted_tables_is_of_no_concern() -> None:
+    parts = [*statement(1, CREATE), *manipulation(2, "UPDATE u SET a = 1"), *row(3)]
+    parts += manipulation(4, "UPDATE t, u SET a = 1")
+    found = batches(parts, decode=DecodeOptions(tables=TableFilter(("shop.t",))))
+    assert [name for batch in found for name in marked(batch)] == ["shop.t"]
+
+
 def test_rows_of_unwanted_tables_are_not_emptied_but_their_definitions_count() -> None:
     parts = [
         *(*statement(1, "CREATE TABLE ghost (a INT)"), *statement(2, CREATE)),
@@ -268,7 +314,7 @@ def described(
     names = bytes([COLUMN_NAMES, 4]) + b"\1a\1b"
     event = make_event(types.TABLE_MAP_EVENT, write_table_map(GENERATING, 7, mariadb=True) + names)
     assert schema.describe(TableMap.parse(event, PLAIN)) is None
-    return list(schema.take_changes())
+    return list(schema.take_changes(BinlogPosition("f", 1 << 40)))
 
 
 def test_generated_columns_of_mariadb_come_from_the_server() -> None:

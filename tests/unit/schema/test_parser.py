@@ -15,6 +15,7 @@ from engine.schema.changes import TableName
 from engine.schema.parser import parse, parse_logged
 from engine.schema.statements import (
     AlterTable,
+    ChangeRows,
     CreateTable,
     DefineDatabase,
     DropDatabase,
@@ -29,9 +30,7 @@ from tests.support.ddl import MARIADB_11, MYSQL_9, query, session, table_of
 T, OTHER = TableName("shop", "t"), TableName("other", "t")
 
 HARMLESS = [
-    "INSERT INTO t VALUES (1)",
     "(SELECT 1)",
-    "WITH a AS (SELECT 1) DELETE FROM t",
     "SET PASSWORD FOR a = 'x'",
     "SET STATEMENT max_statement_time=1 FOR ANALYZE TABLE t",
     "flush table",
@@ -171,7 +170,7 @@ def test_the_values_of_many_rows_take_no_memory() -> None:
     """A comment at its beginning has the statement parsed, which may have many megabytes."""
     statement = "/* loader */ INSERT INTO t VALUES " + "(1, 'a')," * 100_000 + "(1, 'a')"
     tracemalloc.start()
-    assert parse(statement, session()) == Harmless()
+    assert parse(statement, session()) == ChangeRows((T,))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < len(statement)

@@ -234,6 +234,48 @@ def test_changes_of_an_open_transaction_wait_for_its_end(tmp_path: Path) -> None
     assert rows_of(tmp_path) == [(1, "insert", 1), (2, "insert", 2), (3, "truncate", None), (4, "insert", 3)]
 
 
+def manipulation(number: int, *tables: TableName) -> SchemaChange:
+    position = BinlogPosition("binlog.000001", 4 + 100 * number)
+    return SchemaChange("data manipulation", position, f"UPDATE {number}", rewritten=tables)
+
+
+def test_data_manipulation_that_marks_no_further_table_is_left_out(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    steps: list[tuple[SchemaChange, bool]] = [
+        (manipulation(1, ORDERS), True),
+        (manipulation(2, ORDERS), False),
+        (manipulation(3, ORDERS, ITEMS), True),
+        (manipulation(4, ITEMS), False),
+        # Its table is not marked any more.
+        (place(5), True),
+        (manipulation(6, ORDERS), True),
+        (manipulation(7, ORDERS), False),
+        (
+            statement("RENAME TABLE a TO orders", defined(ORDERS, 3, renamed_from=TableName("shop", "a"))),
+            True,
+        ),
+        (manipulation(8, ORDERS), True),
+    ]
+    for number, (change, _) in enumerate(steps):
+        facts = FACTS if change.emptied else None
+        writer.take(*result(number, schema_changes=(change,), statement=facts), now=float(number))
+    writer.finish()
+    commit = latest_commit(tmp_path)
+    assert [logged.change for logged in commit.schema_changes] == [
+        each for each, is_logged in steps if is_logged
+    ]
+
+
+def test_data_manipulation_of_an_aborted_transaction_marks_nothing(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path)
+    writer.take(*result(0, ends=False, schema_changes=(manipulation(1, ORDERS),)), now=0.0)
+    writer.take(*result(1, aborts_transaction=True, schema_changes=()), now=1.0)
+    writer.take(*result(2, schema_changes=(manipulation(3, ORDERS),)), now=2.0)
+    writer.finish()
+    changes = [logged.change for logged in latest_commit(tmp_path).schema_changes]
+    assert changes == [manipulation(3, ORDERS)]
+
+
 @dataclass(frozen=True)
 class Step:
     """One batch of the stream, or an interruption of the run that reads it."""

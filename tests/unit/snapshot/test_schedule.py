@@ -228,6 +228,19 @@ def test_chunks_from_before_a_table_was_begun_anew_are_not_read_again() -> None:
     assert schedule.finished(cut(schedule, EVERYTHING))
 
 
+def test_a_table_that_is_begun_anew_again_and_again_waits_longer_and_longer() -> None:
+    schedule, _ = schedule_of("a")
+    begun = TableSnapshot("shop", "a", "first", "running", key=("id",))
+    pauses = []
+    for _ in range(13):
+        table = take(schedule).table
+        schedule.prepared(table, source("id"), begun)
+        pauses.append(max(0.0, table.not_before - CLOCK()))
+        CLOCK.now += pauses[-1]
+        schedule.redefine(cut(schedule, EVERYTHING))
+    assert pauses == pytest.approx([0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
+
+
 def test_few_chunks_are_under_way() -> None:
     schedule, _ = schedule_of("a", readers=1)
     table = prepare(schedule, "id")

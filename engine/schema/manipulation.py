@@ -1,0 +1,217 @@
+"""Which tables' rows a data manipulation statement changes: INSERT, REPLACE, UPDATE, DELETE and LOAD.
+
+A server logs them as statements for sessions with `binlog_format` STATEMENT or MIXED. Only the names of the
+tables are read. That a name stands for a view, and what triggers, foreign keys and stored functions change
+besides, a statement does not say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+
+from engine.dataclass import dataclass
+from engine.schema.changes import TableName
+from engine.schema.statements import ChangeRows, Harmless
+from engine.schema.token_reader import TokenReader
+from engine.schema.tokens import QUOTED, WORD
+
+_MODIFIERS = frozenset(["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "CONCURRENT"])
+_QUERIES = frozenset(["SELECT", "WITH", "VALUES", "TABLE"])
+_JOINS = frozenset(("JOIN", "STRAIGHT_JOIN", ","))
+_NO_ALIAS_WORDS = """
+    SET WHERE ON USING JOIN STRAIGHT_JOIN INNER CROSS LEFT RIGHT NATURAL OUTER USE FORCE IGNORE PARTITION
+    FOR ORDER LIMIT RETURNING FROM
+"""
+_NO_ALIAS = frozenset(_NO_ALIAS_WORDS.split())
+"""Words after a table's name that are not its alias."""
+_AFTER_SET = ("WHERE", "ORDER", "LIMIT", "RETURNING")
+_HEAD = 32
+"""Tokens that contain the name of a table into which rows are put."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A table in a join, which names of targets and columns refer to by its alias."""
+
+    table: TableName
+    alias: str | None
+
+    def is_meant_by(self, qualifier: tuple[str, ...]) -> bool:
+        """Whether this is the table that a name of one or two parts, case-folded, refers to."""
+        *database, name = qualifier
+        if self.alias is not None:
+            return not database and name == self.alias.casefold()
+        is_database = not database or database[0] == self.table.database.casefold()
+        return is_database and name == self.table.table.casefold()
+
+
+def tokens_needed(word: str) -> int:
+    """How many of a statement's tokens, by its first word, `read_manipulation` needs.
+
+    Rows that are put into a table may be millions of tokens, which come after its name.
+    """
+    return _HEAD if word in ("INSERT", "REPLACE", "LOAD") else sys.maxsize
+
+
+def read_manipulation(reader: TokenReader) -> ChangeRows | Harmless:
+    """Read a statement whose first word is one of `MANIPULATIONS`. Raises `UnexpectedTokenError`."""
+    return MANIPULATIONS[reader.step().upper](reader)
+
+
+def _put_rows(reader: TokenReader) -> ChangeRows:
+    """After INSERT or REPLACE."""
+    _skip_modifiers(reader)
+    reader.take("INTO")
+    return ChangeRows((reader.table(),))
+
+
+def _load(reader: TokenReader) -> ChangeRows | Harmless:
+    if not (reader.take("DATA") or reader.take("XML")):
+        return Harmless()
+    while not reader.take("INTO", "TABLE"):
+        reader.step()
+    return ChangeRows((reader.table(),))
+
+
+def _with(reader: TokenReader) -> ChangeRows | Harmless:
+    """Common table expressions are not tables; the statement follows them."""
+    while reader.upper not in ("UPDATE", "DELETE"):
+        if reader.upper == "(":
+            reader.skip_parentheses()
+        elif reader.upper in _QUERIES:
+            return Harmless()
+        else:
+            reader.step()
+    return read_manipulation(reader)
+
+
+def _update(reader: TokenReader) -> ChangeRows:
+    _skip_modifiers(reader)
+    references = _references(reader, "SET")
+    reader.expect("SET")
+    if len(references) == 1:
+        return _changed(references)
+    qualifiers = [_assigned(reader)]
+    while reader.take(","):
+        qualifiers.append(_assigned(reader))
+    return _changed(references, qualifiers)
+
+
+def _assigned(reader: TokenReader) -> tuple[str, ...]:
+    """The names before a column's in an assignment, which is stepped over."""
+    names = _name_parts(reader)
+    reader.expect("=")
+    reader.skip_clause(*_AFTER_SET)
+    return names[:-1]
+
+
+def _delete(reader: TokenReader) -> ChangeRows:
+    _skip_modifiers(reader)
+    if not reader.ahead("HISTORY", ".") and not reader.ahead("HISTORY", ","):
+        reader.take("HISTORY")
+    if reader.ahead("FROM"):
+        reader.expect("FROM")
+        start = reader.position
+        targets = _targets(reader)
+        if not reader.take("USING"):
+            reader.position = start
+            return ChangeRows((reader.table(),), all_rows=reader.at_end)
+        return _changed(_references(reader, "WHERE", "ORDER", "LIMIT", "RETURNING"), targets)
+    targets = _targets(reader)
+    reader.expect("FROM")
+    return _changed(_references(reader, "WHERE", "ORDER", "LIMIT", "RETURNING"), targets)
+
+
+def _targets(reader: TokenReader) -> list[tuple[str, ...]]:
+    targets = [_name_parts(reader)]
+    while reader.take(","):
+        targets.append(_name_parts(reader))
+    return targets
+
+
+def _name_parts(reader: TokenReader) -> tuple[str, ...]:
+    """A name with those before it, case-folded; `.*` may follow."""
+    reader.take(".")
+    names = [reader.name().casefold()]
+    while reader.take("."):
+        if reader.take("*"):
+            break
+        names.append(reader.name().casefold())
+    return tuple(names)
+
+
+def _changed(references: list[_Reference], qualifiers: Iterable[tuple[str, ...]] = ((),)) -> ChangeRows:
+    """The tables that the qualifiers refer to; all of them if one is empty, or refers to none."""
+    changed: dict[TableName, None] = {}
+    for qualifier in qualifiers:
+        meant = [each for each in references if qualifier and each.is_meant_by(qualifier)]
+        changed |= dict.fromkeys(each.table for each in meant or references)
+    return ChangeRows(tuple(changed))
+
+
+def _references(reader: TokenReader, *until: str) -> list[_Reference]:
+    """The tables of a join, up to one of these words; without those of its subqueries."""
+    found: list[_Reference] = []
+    is_expected, depth = True, 0
+    while not (reader.at_end or (depth == 0 and reader.upper in until)):
+        mark = reader.upper
+        if mark == "(":
+            if is_expected and reader.following().upper not in _QUERIES:
+                reader.step()
+                depth += 1
+            else:
+                reader.skip_parentheses()
+                is_expected = False
+        elif mark == ")":
+            reader.step()
+            depth -= 1
+        elif mark in _JOINS:
+            reader.step()
+            is_expected = True
+        elif is_expected and mark in ("{", "LATERAL"):
+            # `{ OJ a LEFT JOIN b ON … }`
+            reader.step()
+            reader.take("OJ")
+        elif is_expected and reader.following().upper == "(":
+            # JSON_TABLE(…)
+            reader.step()
+            reader.skip_parentheses()
+            is_expected = False
+        elif is_expected:
+            found.append(_Reference(reader.table(), _alias(reader)))
+            is_expected = False
+        else:
+            reader.step()
+    return found
+
+
+def _alias(reader: TokenReader) -> str | None:
+    if reader.take("AS"):
+        return reader.name()
+    is_name = reader.token.kind == QUOTED or (reader.token.kind == WORD and reader.upper not in _NO_ALIAS)
+    return reader.name() if is_name else None
+
+
+def _skip_modifiers(reader: TokenReader) -> None:
+    while reader.take_one_of(_MODIFIERS):
+        pass
+
+
+def _analyze(reader: TokenReader) -> ChangeRows | Harmless:
+    """MariaDB executes the statement after ANALYZE, and returns its plan."""
+    if reader.take("FORMAT", "="):
+        reader.step()
+    return read_manipulation(reader) if reader.upper in MANIPULATIONS else Harmless()
+
+
+MANIPULATIONS: Mapping[str, Callable[[TokenReader], ChangeRows | Harmless]] = {
+    "INSERT": _put_rows,
+    "REPLACE": _put_rows,
+    "LOAD": _load,
+    "UPDATE": _update,
+    "DELETE": _delete,
+    "WITH": _with,
+    "ANALYZE": _analyze,
+}
+"""By the first word."""
