@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,12 +48,19 @@ def processes_of(engine: EngineRun) -> Iterator[Process]:
             signals=[int(status[state], 16) % (1 << (_OF_THE_C_LIBRARY - 1)) for state in _SIGNAL_STATES],
             most_files=most_files,
             descriptors=sorted(
-                re.sub(r"\d+|pymp-\w+|True|False", "…", str(link.readlink()))
-                for link in (process / "fd").iterdir()
+                re.sub(r"\d+|pymp-\w+|True|False", "…", link)
+                for link in links_in(process / "fd")
                 # How many the command has of multiprocessing's depends on when it asks for exit codes.
-                if pid != engine.pid or "pipe" not in str(link.readlink())
+                if pid != engine.pid or "pipe" not in link
             ),
         )
+
+
+def links_in(folder: Path) -> Iterator[str]:
+    """What the links refer to, without those of descriptors that the process closes meanwhile."""
+    for link in folder.iterdir():
+        with suppress(FileNotFoundError):
+            yield str(link.readlink())
 
 
 def end_without_figures(ended: Ended) -> tuple[int, str, set[str]]:
