@@ -158,7 +158,7 @@ class Mirror:
         if self._view is None:
             self._view = LogView(self._log, last)
         else:
-            changed = _changed(self._view.move_to(last))
+            changed = _changed(self._view.move_to(last), self._view)
         if self._registration is not None:
             self._registration.begin()
         if started >= self._look_at_all:
@@ -223,12 +223,13 @@ class Mirror:
             self._registration.lacks(name)
 
 
-def _changed(commits: Iterable[Commit]) -> set[TableName]:
+def _changed(commits: Iterable[Commit], view: LogView) -> set[TableName]:
     """The tables of which commits have rows or schema changes."""
     names: set[TableName] = set()
     for commit in commits:
         names |= {TableName(file.database, file.table) for file in commit.files if file.table}
         for change in commit.schema_changes:
             names |= {table.name for table in change.change.tables if not table.outside}
-            names |= {name for name in (*change.change.emptied, *change.change.rewritten) if name.table}
+            names |= {name for name in change.change.emptied if name.table}
+            names |= {name for name in change.change.rewritten if view.is_defined(name)}
     return names

@@ -85,9 +85,16 @@ class SchemaState:
         return tuple(sorted(parts, key=lambda part: (part.commit, part.seq)))
 
     def rewritten(self) -> dict[TableName, CommittedChange]:
-        """For each table that is *changed by statement*, under its present name, the last such change."""
+        """For each table that is *changed by statement*, under its present name, the last such change.
+
+        What data manipulation names may be a view or a temporary table, if it has no definition.
+        """
         self.parse()
-        return dict(self._rewritten)
+        return {
+            name: mark
+            for name, mark in self._rewritten.items()
+            if mark.change.source != "data manipulation" or name in self._tables
+        }
 
     def copy(self) -> SchemaState:
         """A copy to which later changes can be added."""

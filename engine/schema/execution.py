@@ -290,14 +290,13 @@ class Execution:
         if isinstance(statement, ChangeRows):
             names = list(statement.tables)
             if statement.all_rows and not error and all(map(self._is_in_memory, names)):
-                # As servers log it for tables that were in memory before a restart. A session may have logged
-                # it, too, but no ROLLBACK brings rows back that are in memory.
                 self._emptied |= dict.fromkeys(names)
                 return
         else:
             assert isinstance(statement, NotUnderstood)
             database = self._session.database
-            names = [name for name in self._tables.known if _mentions(statement, name, database)]
+            existing = (name for name in self._tables.known if self._tables.get(name) is not None)
+            names = [name for name in existing if _mentions(statement, name, database)]
         for name in names:
             # Sessions that log statements do so for temporary tables, too.
             if (self._thread, name) not in self._temporary or self._tables.get(name) is not None:

@@ -7,8 +7,8 @@ besides, a statement does not say.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from engine.dataclass import dataclass
 from engine.schema.changes import TableName
@@ -16,7 +16,9 @@ from engine.schema.statements import ChangeRows, Harmless
 from engine.schema.token_reader import TokenReader
 from engine.schema.tokens import QUOTED, WORD
 
-_MODIFIERS = frozenset(["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "CONCURRENT"])
+_INSERT_MODIFIERS = frozenset(["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE"])
+_UPDATE_MODIFIERS = frozenset(["LOW_PRIORITY", "IGNORE"])
+_DELETE_MODIFIERS = frozenset(["LOW_PRIORITY", "QUICK", "IGNORE"])
 _QUERIES = frozenset(["SELECT", "WITH", "VALUES", "TABLE"])
 _JOINS = frozenset(("JOIN", "STRAIGHT_JOIN", ","))
 _NO_ALIAS_WORDS = """
@@ -25,9 +27,8 @@ _NO_ALIAS_WORDS = """
 """
 _NO_ALIAS = frozenset(_NO_ALIAS_WORDS.split())
 """Words after a table's name that are not its alias."""
-_AFTER_SET = ("WHERE", "ORDER", "LIMIT", "RETURNING")
-_HEAD = 32
-"""Tokens that contain the name of a table into which rows are put."""
+_AFTER_SET = ("WHERE", "ORDER", "LIMIT")
+_AFTER_JOIN = ("WHERE", "ORDER", "LIMIT", "RETURNING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,6 @@ class _Reference:
         return is_database and name == self.table.table.casefold()
 
 
-def tokens_needed(word: str) -> int:
-    """How many of a statement's tokens, by its first word, `read_manipulation` needs.
-
-    Rows that are put into a table may be millions of tokens, which come after its name.
-    """
-    return _HEAD if word in ("INSERT", "REPLACE", "LOAD") else sys.maxsize
-
-
 def read_manipulation(reader: TokenReader) -> ChangeRows | Harmless:
     """Read a statement whose first word is one of `MANIPULATIONS`. Raises `UnexpectedTokenError`."""
     return MANIPULATIONS[reader.step().upper](reader)
@@ -61,7 +54,7 @@ def read_manipulation(reader: TokenReader) -> ChangeRows | Harmless:
 
 def _put_rows(reader: TokenReader) -> ChangeRows:
     """After INSERT or REPLACE."""
-    _skip_modifiers(reader)
+    _skip_modifiers(reader, _INSERT_MODIFIERS)
     reader.take("INTO")
     return ChangeRows((reader.table(),))
 
@@ -76,22 +69,30 @@ def _load(reader: TokenReader) -> ChangeRows | Harmless:
 
 def _with(reader: TokenReader) -> ChangeRows | Harmless:
     """Common table expressions are not tables; the statement follows them."""
+    reader.take("RECURSIVE")
+    expressions: list[TableName] = []
     while reader.upper not in ("UPDATE", "DELETE"):
         if reader.upper == "(":
             reader.skip_parentheses()
         elif reader.upper in _QUERIES:
             return Harmless()
+        elif reader.following().upper in ("AS", "("):
+            expressions.append(reader.table())
         else:
             reader.step()
-    return read_manipulation(reader)
+    changed = read_manipulation(reader)
+    if isinstance(changed, Harmless):
+        return changed
+    others = tuple(table for table in changed.tables if table not in expressions)
+    return replace(changed, tables=others or changed.tables)
 
 
 def _update(reader: TokenReader) -> ChangeRows:
-    _skip_modifiers(reader)
+    _skip_modifiers(reader, _UPDATE_MODIFIERS)
     references = _references(reader, "SET")
     reader.expect("SET")
     if len(references) == 1:
-        return _changed(references)
+        return _changed(references, [()])
     qualifiers = [_assigned(reader)]
     while reader.take(","):
         qualifiers.append(_assigned(reader))
@@ -107,20 +108,19 @@ def _assigned(reader: TokenReader) -> tuple[str, ...]:
 
 
 def _delete(reader: TokenReader) -> ChangeRows:
-    _skip_modifiers(reader)
-    if not reader.ahead("HISTORY", ".") and not reader.ahead("HISTORY", ","):
-        reader.take("HISTORY")
-    if reader.ahead("FROM"):
-        reader.expect("FROM")
+    _skip_modifiers(reader, _DELETE_MODIFIERS)
+    if reader.session.mariadb and reader.take("HISTORY", "FROM"):
+        return ChangeRows((reader.table(),))
+    if reader.take("FROM"):
         start = reader.position
         targets = _targets(reader)
         if not reader.take("USING"):
             reader.position = start
-            return ChangeRows((reader.table(),), all_rows=reader.at_end)
-        return _changed(_references(reader, "WHERE", "ORDER", "LIMIT", "RETURNING"), targets)
-    targets = _targets(reader)
-    reader.expect("FROM")
-    return _changed(_references(reader, "WHERE", "ORDER", "LIMIT", "RETURNING"), targets)
+            return ChangeRows((reader.table(),))
+    else:
+        targets = _targets(reader)
+        reader.expect("FROM")
+    return _changed(_references(reader, *_AFTER_JOIN), targets)
 
 
 def _targets(reader: TokenReader) -> list[tuple[str, ...]]:
@@ -141,7 +141,7 @@ def _name_parts(reader: TokenReader) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _changed(references: list[_Reference], qualifiers: Iterable[tuple[str, ...]] = ((),)) -> ChangeRows:
+def _changed(references: Sequence[_Reference], qualifiers: Sequence[tuple[str, ...]]) -> ChangeRows:
     """The tables that the qualifiers refer to; all of them if one is empty, or refers to none."""
     changed: dict[TableName, None] = {}
     for qualifier in qualifiers:
@@ -151,7 +151,10 @@ def _changed(references: list[_Reference], qualifiers: Iterable[tuple[str, ...]]
 
 
 def _references(reader: TokenReader, *until: str) -> list[_Reference]:
-    """The tables of a join, up to one of these words; without those of its subqueries."""
+    """The tables of a join, up to one of these words; without those of its subqueries.
+
+    Raises `UnexpectedTokenError`, also if there are none.
+    """
     found: list[_Reference] = []
     is_expected, depth = True, 0
     while not (reader.at_end or (depth == 0 and reader.upper in until)):
@@ -169,32 +172,43 @@ def _references(reader: TokenReader, *until: str) -> list[_Reference]:
         elif mark in _JOINS:
             reader.step()
             is_expected = True
-        elif is_expected and mark in ("{", "LATERAL"):
+        elif is_expected and mark == "{":
             # `{ OJ a LEFT JOIN b ON … }`
             reader.step()
             reader.take("OJ")
         elif is_expected and reader.following().upper == "(":
-            # JSON_TABLE(…)
+            # JSON_TABLE(…), LATERAL (…)
             reader.step()
             reader.skip_parentheses()
             is_expected = False
         elif is_expected:
             found.append(_Reference(reader.table(), _alias(reader)))
             is_expected = False
-        else:
+        elif not _skip_index_hint(reader):
             reader.step()
+    if not found:
+        raise reader.unexpected("a table")
     return found
 
 
+def _skip_index_hint(reader: TokenReader) -> bool:
+    """USE INDEX FOR JOIN (…), with words that mean something else elsewhere."""
+    return (
+        reader.take("FOR", "JOIN") or reader.take("FOR", "ORDER", "BY") or reader.take("FOR", "GROUP", "BY")
+    )
+
+
 def _alias(reader: TokenReader) -> str | None:
+    if reader.take("PARTITION"):
+        reader.skip_parentheses()
     if reader.take("AS"):
         return reader.name()
     is_name = reader.token.kind == QUOTED or (reader.token.kind == WORD and reader.upper not in _NO_ALIAS)
     return reader.name() if is_name else None
 
 
-def _skip_modifiers(reader: TokenReader) -> None:
-    while reader.take_one_of(_MODIFIERS):
+def _skip_modifiers(reader: TokenReader, modifiers: frozenset[str]) -> None:
+    while reader.take_one_of(modifiers):
         pass
 
 

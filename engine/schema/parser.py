@@ -8,20 +8,23 @@ returned with all the names that it contains.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from engine.binlog.charset_tables import MULTI_BYTE_CHARSETS
 from engine.binlog.charsets import collation_charset
-from engine.binlog.events.statements import Query
+from engine.binlog.events.statements import EMPTIED_BY_SERVER, Query
 from engine.binlog.xids import ended_xid
 from engine.schema.alter_table import read_alter_table
 from engine.schema.changes import TableName
 from engine.schema.create_table import read_create_table, read_index_kind
 from engine.schema.index_statements import read_create_index, read_drop_index
-from engine.schema.manipulation import MANIPULATIONS, read_manipulation, tokens_needed
+from engine.schema.manipulation import MANIPULATIONS, read_manipulation
 from engine.schema.sequences import read_alter_sequence, read_create_sequence, read_drop_sequence
 from engine.schema.session import StatementSession
 from engine.schema.statements import (
+    ChangeRows,
     DefineDatabase,
     DropDatabase,
     DropTables,
@@ -52,6 +55,8 @@ _OTHER_OBJECTS_WORDS = """
 _OTHER_OBJECTS = frozenset(_OTHER_OBJECTS_WORDS.split())
 """What CREATE, ALTER and DROP are about otherwise."""
 _DATABASE = frozenset({"DATABASE", "SCHEMA"})
+_FIRST_TOKENS, _LOOKED_AHEAD = 64, 4
+"""The beginning of a statement, and how far a reader looks beyond a token."""
 _ASCII_WORDS = re.compile(r"[\w$]+", re.ASCII)
 _INVALID_BYTE = re.compile(r"\\x[0-9a-f]{2}")
 """How the text of a statement shows it."""
@@ -68,25 +73,50 @@ def parse(statement: str, session: StatementSession) -> Statement:
             return _xa(statement)
         if word in _HARMLESS:
             return Harmless()
-        tokens = tokenize(statement, session, tokens_needed(word))
+        if word in MANIPULATIONS:
+            return _manipulation(statement, session)
+        tokens = tokenize(statement, session)
     except TokenError as error:
-        return _not_split(statement, str(error), manipulates=word in MANIPULATIONS)
+        return _not_split(statement, str(error), is_manipulation=word in MANIPULATIONS)
     reader = TokenReader(tokens, session)
     try:
         return _statement(reader)
     except UnexpectedTokenError as error:
-        if word in MANIPULATIONS:
-            return _not_split(statement, str(error), manipulates=True)
         names = reader.words()
         return NotUnderstood(str(error), names, _may_drop_database(names), unquoted=False)
 
 
-def _not_split(statement: str, reason: str, *, manipulates: bool = False) -> NotUnderstood:
+def _manipulation(statement: str, session: StatementSession) -> Statement:
+    """Reads the beginning of the statement, and only if that is not enough all of it.
+
+    With the values of many rows, or a list of many, it may have millions of tokens. Raises `TokenError`.
+    """
+    most = _FIRST_TOKENS
+    while True:
+        tokens = tokenize(statement, session, most)
+        reader = TokenReader(tokens, session)
+        read = _read_manipulation(reader)
+        is_certain = not isinstance(read, NotUnderstood) and reader.position + _LOOKED_AHEAD < len(tokens)
+        if is_certain or len(tokens) < most:
+            if isinstance(read, ChangeRows) and EMPTIED_BY_SERVER.match(statement):
+                return replace(read, all_rows=True)
+            return read
+        most = sys.maxsize
+
+
+def _read_manipulation(reader: TokenReader) -> Statement:
+    try:
+        return read_manipulation(reader)
+    except UnexpectedTokenError as error:
+        return NotUnderstood(str(error), reader.words(), databases=False, unquoted=False, manipulates=True)
+
+
+def _not_split(statement: str, reason: str, *, is_manipulation: bool = False) -> NotUnderstood:
     """A statement of which no more is known than its words in ASCII."""
     words = _ASCII_WORDS.findall(_EXECUTABLE_VERSION.sub(" ", statement))
     names = frozenset(word.casefold() for word in words)
-    may_drop = not manipulates and _may_drop_database(names)
-    return NotUnderstood(reason, names, may_drop, unquoted=True, manipulates=manipulates)
+    may_drop = not is_manipulation and _may_drop_database(names)
+    return NotUnderstood(reason, names, may_drop, unquoted=True, manipulates=is_manipulation)
 
 
 def parse_logged(query: Query, session: StatementSession) -> Statement:
@@ -121,7 +151,7 @@ def _statement(reader: TokenReader) -> Statement:
     if reader.take("SET", "STATEMENT"):
         return _set_statement(reader)
     if reader.upper in MANIPULATIONS:
-        return read_manipulation(reader)
+        return _read_manipulation(reader)
     word = reader.take_one_of(frozenset(_VERBS))
     if word:
         statement = _VERBS[word](reader)

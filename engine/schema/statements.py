@@ -111,7 +111,7 @@ class ChangeRows:
 
     tables: tuple[TableName, ...]
     all_rows: bool = False
-    """DELETE of all rows of a table."""
+    """It is DELETE of all rows of a table, as servers write it after a restart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ class _Request:
     time: float
     wait: float
     """Seconds until another one may follow."""
-    is_due: bool = False
-    """The table was changed since, so that one is to follow."""
+    has_changed: bool = False
+    """The table was changed since, so that another request is to follow."""
 
 
 class ManipulatedTables:
@@ -36,15 +36,18 @@ class ManipulatedTables:
         """Statements have changed these tables."""
         for name in names:
             known = self._requests.get(name)
-            if known is None or known.time + LONGEST_WAIT <= now:
-                self._requests[name] = _Request(now, 0.0, is_due=True)
+            if known is None:
+                self._requests[name] = _Request(now, 0.0, has_changed=True)
             else:
-                known.is_due = True
+                known.has_changed = True
 
     def due(self, now: float) -> tuple[TableName, ...]:
         """The tables that are to be requested now; the caller does so."""
-        due = [name for name, each in self._requests.items() if each.is_due and each.time + each.wait <= now]
-        for name in due:
-            wait = self._requests[name].wait
-            self._requests[name] = _Request(now, min(2 * wait or FIRST_WAIT, LONGEST_WAIT))
+        due: list[TableName] = []
+        for name, each in [*self._requests.items()]:
+            if each.has_changed and each.time + each.wait <= now:
+                due.append(name)
+                self._requests[name] = _Request(now, min(2 * each.wait or FIRST_WAIT, LONGEST_WAIT))
+            elif not each.has_changed and each.time + LONGEST_WAIT <= now:
+                del self._requests[name]
         return tuple(due)

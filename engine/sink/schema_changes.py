@@ -42,6 +42,16 @@ class SchemaChanges:
         self._open.clear()
         self._manipulated.clear()
 
+    def abort(self, seq: int) -> None:
+        """Drop the open transaction's, but for data manipulation, which takes effect after this `_seq`.
+
+        A transaction that is rolled back, or that ends with its server, has all the same changed tables of
+        storage engines without transactions.
+        """
+        marks = [logged.change for logged in self._open if logged.change.source == "data manipulation"]
+        self.drop()
+        self._kept += [LoggedChange(seq, mark) for mark in marks]
+
     def seal(self) -> tuple[LoggedChange, ...]:
         """Those to commit, which are not kept here any longer."""
         sealed = tuple(self._kept)

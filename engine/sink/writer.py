@@ -328,6 +328,7 @@ class Writer:
             )
         if self._open:
             self._counts.count(ABORTED)
+        self._schema_changes.abort(self._kept_seq)
         self._drop_open()
 
     def _drop_open(self) -> None:

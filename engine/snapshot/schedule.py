@@ -24,10 +24,8 @@ _TOGETHER_BYTES = CHUNK_BYTES // 4
 """The estimated size of small tables that are read together."""
 _MOST_TOGETHER = 50
 """Tables that are prepared, or read, together: a reader that fails gives all of them back."""
-_READ_AT_ONCE = 2
-"""How often a table is begun without a pause before it is read."""
 _LONGEST_PAUSE = 300.0
-"""Seconds before a table is read that was begun anew many times."""
+"""Seconds before a table begins anew that has done so many times."""
 _UNDER_WAY_PER_READER = 2
 """Chunks that were read and wait for the stream, and the one that is being read."""
 
@@ -105,10 +103,6 @@ class Schedule:
         with self._changed:
             if anew is not None:
                 table.start_anew(anew)
-                if table.generation > _READ_AT_ONCE:
-                    # Statements without row events may change the table's rows all the time.
-                    pause = 2.0 ** min(table.generation - _READ_AT_ONCE - 1, 30)
-                    table.not_before = self._clock() + min(pause, _LONGEST_PAUSE)
             table.source = source
             table.is_prepared_by_one = False
             self._changed.notify_all()
@@ -134,7 +128,7 @@ class Schedule:
         table = work.table
         with self._changed:
             self._put_back(work, table.locked if locked else table.again)
-            table.not_before = self._clock() + pause
+            table.not_before = max(table.not_before, self._clock() + pause)
             if pause and table.busy_since is None:
                 table.busy_since = self._clock()
             if pause and table in self._tables:
@@ -178,6 +172,10 @@ class Schedule:
         with self._changed:
             if table.source is work.source:
                 table.source = None
+            if table.generation > 1:
+                # It may begin anew again, since statements change its rows all the time.
+                pause = min(2.0 ** min(table.generation - 2, 10), _LONGEST_PAUSE)
+                table.not_before = self._clock() + pause
             self._put_back(work, table.again)
             self._changed.notify_all()
 

@@ -55,7 +55,7 @@ class Table:
     generation: int = 0
     """How often the table was begun anew; chunks of earlier times are not read again."""
     not_before: float = 0.0
-    """A monotonic time before which it is not read, because it was locked."""
+    """A monotonic time before which it is not read: it was locked, or has begun anew often."""
     busy_since: float | None = None
     """A monotonic time since which no chunk could be read because it was locked; None if one could."""
 

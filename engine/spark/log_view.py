@@ -54,6 +54,10 @@ class LogView:
         """Every change of a table, under its earlier names, too (`schema_history`)."""
         return table_history(self._changes, name, follow_renames=True)
 
+    def is_defined(self, name: TableName) -> bool:
+        """Whether the table has a definition, or had one. Data manipulation also names views."""
+        return any(entry.change.tables for entry in self.history(name))
+
     def has_key(self, name: TableName) -> bool:
         """Whether the table has a primary key, in its last definition that is known."""
         for entry in reversed(self.history(name)):

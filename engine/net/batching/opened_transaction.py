@@ -29,7 +29,7 @@ class OpenedTransaction:
     """A compressed transaction that was expanded."""
 
     definitions: list[bytes]
-    """Its table maps, and statements that may define a table, without checksums."""
+    """Its table maps, and statements that may define a table or change rows, without checksums."""
     needed: int
     """Bytes that a decoder needs for it, about."""
     has_whole_images: bool
@@ -57,7 +57,10 @@ def open_transaction(event: bytes, description: FormatDescription) -> OpenedTran
 
 @kernel
 def _defines(events: Bytes, start: int, end: int, kind: int, query_header: int) -> bool:
-    """Whether an event is a table map, or a statement that may define a table; or a damaged statement."""
+    """Whether an event is a table map, or a statement that may define a table or change rows.
+
+    Also true for a damaged statement.
+    """
     if kind != QUERY_EVENT:
         return kind == TABLE_MAP_EVENT
     text = statement_start(events, start, end, query_header)

@@ -26,6 +26,9 @@ class PendingChanges:
             self._manipulated |= dict.fromkeys(change.rewritten, change)
             if is_known:
                 return
+        elif change.source == "statement":
+            # Marks end, or move to other names. It has ended the transaction of the statements before it.
+            self._manipulated.clear()
         self._changes.append(change)
 
     def take(self, reached: BinlogPosition) -> tuple[SchemaChange, ...]:

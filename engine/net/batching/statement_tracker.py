@@ -75,14 +75,14 @@ class StatementTracker:
         if self._schema is None:
             self._book.forget_all()
             return
+        if change is not None and change.source == "data manipulation":
+            # Its tables keep their definitions, and what it means for their rows holds for the whole batch.
+            self._schema.note(change)
+            return
         # The server may be able to prove after the statement what it could not prove before.
         self._book.forget(self._schema.numbered)
         self._schema.numbered.clear()
         if change is None:
-            return
-        if change.source == "data manipulation":
-            # Its tables keep their definitions, and what it means for their rows holds for the whole batch.
-            self._schema.note(change)
             return
         if self._state.boundary.rows != self._state.count:
             # The transactions before this one are not concerned.

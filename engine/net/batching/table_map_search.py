@@ -31,9 +31,9 @@ def search_table_maps(
 ) -> int:
     """Search the bytes from the cursor on for unknown table maps; write offset and size of each to `found`.
 
-    Returns their number; equal ones count once. The search ends at a statement that may define a table, at an
-    event of several packets, and at a rotation or format description. Arguments as for `index_events`, but
-    `state` does not change. The number of rows of `found` is a power of two.
+    Returns their number; equal ones count once. The search ends at a statement that may define a table or
+    change rows, at an event of several packets, and at a rotation or format description. Arguments as for
+    `index_events`, but `state` does not change. The number of rows of `found` is a power of two.
     """
     ahead = state.copy()
     seen = np.full((_SEARCHED_SLOTS * found.shape[0], 3), -1, np.int64)

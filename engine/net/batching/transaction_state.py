@@ -72,7 +72,7 @@ class Transition(NamedTuple):
     ends: bool = False
     """The event is the last one of its transaction."""
     defines: bool = False
-    """The event may change the definition of a table, or rows that came before."""
+    """The event may change the definition of a table, or rows without row events."""
     identifies: bool = False
     """The event is the GTID of the transaction that follows."""
 
@@ -152,7 +152,7 @@ EVENT_STEPS: NDArray[np.int64] = np.full(256, Step.CONTENT, np.int64)
 """Type code → `Step`, for events other than query events and MariaDB's GTID events."""
 for _role, _step in _STEPS_OF_ROLES.items():
     EVENT_STEPS[np.isin(EVENT_ROLES, _role)] = _step
-# The statement of the one is compressed, so that it counts as one that may change a definition.
+# A compressed statement may be one that changes a definition, and LOAD DATA changes rows.
 EVENT_STEPS[[types.QUERY_COMPRESSED_EVENT, types.EXECUTE_LOAD_QUERY_EVENT]] = Step.DEFINITION
 
 GTID, GTID_BEGIN = int(Step.GTID), int(Step.GTID_BEGIN)

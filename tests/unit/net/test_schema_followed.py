@@ -20,6 +20,7 @@ from engine.errors import ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
 from engine.net.batching.outgoing_batch import OutgoingBatch
 from engine.net.batching.schema_follower import Definitions, SchemaFollower
+from engine.output.schema_state import CommittedChange, SchemaState
 from engine.schema.changes import SchemaChange, TableName
 from engine.schema.model import SchemaModel
 from engine.schema.server_settings import ServerSettings
@@ -195,6 +196,19 @@ def test_a_batch_names_the_tables_of_its_own_statements() -> None:
     batcher.space()[: len(rest)] = rest
     second, *_ = [*batcher.received(len(rest)), *batcher.finish()]
     assert sorted(marked(second)) == ["shop.t", "shop.u"]
+
+
+def test_a_table_that_gets_the_name_of_another_is_named_again() -> None:
+    """The tables are not known before, so that their renames end no batch."""
+    parts = [
+        *manipulation(1, "INSERT INTO t VALUES (1)"),
+        *(*statement(2, "RENAME TABLE t TO old"), *statement(3, CREATE)),
+        *manipulation(4, "INSERT INTO t VALUES (1)"),
+    ]
+    (batch, *_) = batches(parts)
+    state = SchemaState()
+    state.add(CommittedChange(0, 0, 0, change) for change in batch.header.status.schema_changes)
+    assert {str(name) for name in state.rewritten()} == {"shop.old", "shop.t"}
 
 
 def test_data_manipulation_of_unwanted_tables_is_of_no_concern() -> None:

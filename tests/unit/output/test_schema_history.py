@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.binlog.position import SourcePosition
+from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.commands.vacuum import vacuum
 from engine.config.retention import Retention
 from engine.output import log_files, schema_state
@@ -25,6 +25,7 @@ from engine.output.schema_state import LoggedChange
 from engine.output.table_names import known_tables
 from engine.schema.changes import DatabaseChange, SchemaChange, TableChange, TableName
 from engine.schema.model import SchemaModel
+from engine.spark.log_view import LogView
 from tests.support.schema_changes import (
     ITEMS,
     ORDERS,
@@ -193,6 +194,20 @@ def test_a_table_changed_by_statement_is_marked_until_it_is_emptied(
         for name, mark in added.schema_state.rewritten().items():
             assert mark.change.rewritten == (name,)
             assert mark.change.statement is not None
+
+
+def test_data_manipulation_of_a_name_without_a_definition_is_no_mark(tmp_path: Path) -> None:
+    """It may be a view, or a table of which the output has nothing yet."""
+    position = BinlogPosition("binlog.000001", 100)
+    both = SchemaChange("data manipulation", position, "UPDATE …", rewritten=(ORDERS, ITEMS))
+    defining = learned(defined(ORDERS, 1, "id"))
+    log = fill(tmp_path, [[defining], [both], [], [], [], [], [learned(defined(ITEMS, 1, "id"))]])
+    assert set(rewritten_tables(tmp_path, 1)) == set(rewritten_tables(tmp_path, 5)) == {ORDERS}
+    assert set(rewritten_tables(tmp_path, 6)) == {ORDERS, ITEMS}
+    view = LogView(log, 5)
+    assert (view.is_defined(ORDERS), view.is_defined(ITEMS)) == (True, False)
+    view.move_to(6)
+    assert view.is_defined(ITEMS)
 
 
 def test_a_summary_without_changes_has_no_state() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from engine.schema.parser import parse
 from engine.schema.statements import ChangeRows, Harmless, NotUnderstood
 from tests.support.ddl import MARIADB_11, Followed, session
 
+T = TableName("shop", "t")
 NAMES = {
     "INSERT INTO t VALUES (1)": "shop.t",
     "insert`t`values(1)": "shop.t",
@@ -38,6 +41,18 @@ NAMES = {
     "DELETE FROM t": "shop.t",
     "DELETE t FROM t": "shop.t",
     "DELETE FROM t AS x WHERE x.a = 1 ORDER BY b LIMIT 3 RETURNING a": "shop.t",
+    "WITH c AS (SELECT 1 AS a) UPDATE t JOIN c SET b = 1": "shop.t",
+    "WITH RECURSIVE c (a) AS (SELECT 1), d AS (SELECT 2) DELETE t FROM t, c, d": "shop.t",
+    "UPDATE quick SET a = 1": "shop.quick",
+    "UPDATE quick AS q JOIN b ON q.a = b.a SET q.a = 1": "shop.quick",
+    "INSERT quick VALUES (1)": "shop.quick",
+    "REPLACE concurrent (a) VALUES (1)": "shop.concurrent",
+    "UPDATE lateral, b SET lateral.a = 1": "shop.lateral",
+    "UPDATE t, LATERAL (SELECT t.a + 1 AS b) AS d SET t.a = d.b": "shop.t",
+    "DELETE b FROM a USE INDEX FOR ORDER BY (i) JOIN b": "shop.b",
+    "UPDATE t USE INDEX FOR JOIN (i), u IGNORE KEY FOR GROUP BY (j) SET a = 1": "shop.t shop.u",
+    "UPDATE a, b SET a.x = b.returning, b.y = 2": "shop.a shop.b",
+    "UPDATE t PARTITION (p0, p1) AS x JOIN b SET x.a = 1": "shop.t",
     "DELETE HISTORY FROM t BEFORE SYSTEM_TIME '2020-01-01'": "shop.t",
     "DELETE FROM history": "shop.history",
     "DELETE history FROM history JOIN t": "shop.history",
@@ -49,6 +64,10 @@ NAMES = {
     "SET STATEMENT max_statement_time=1 FOR DELETE FROM t": "shop.t",
 }
 """Statement → the tables that it names as changed."""
+OF_MYSQL = {
+    "DELETE history FROM hosts JOIN history": "shop.history",
+    "DELETE QUICK FROM quick WHERE a = 1": "shop.quick",
+}
 NONE = [
     "WITH a AS (SELECT 1) SELECT * FROM a",
     "LOAD INDEX INTO CACHE t",
@@ -63,6 +82,29 @@ def test_names(statement: str) -> None:
     parsed = parse(statement, session(MARIADB_11))
     assert isinstance(parsed, ChangeRows), parsed
     assert " ".join(map(str, parsed.tables)) == NAMES[statement]
+
+
+@pytest.mark.parametrize("statement", OF_MYSQL)
+def test_names_in_mysql(statement: str) -> None:
+    parsed = parse(statement, session())
+    assert isinstance(parsed, ChangeRows), parsed
+    assert " ".join(map(str, parsed.tables)) == OF_MYSQL[statement]
+
+
+def test_a_long_list_is_not_read() -> None:
+    """Nor is one that comes after the tables of a join, unless it is among them."""
+    ids = ", ".join(map(str, range(100_000)))
+    for statement in (
+        f"UPDATE t SET a = 1 WHERE id IN ({ids})",
+        f"DELETE FROM t WHERE id IN ({ids})",
+        f"UPDATE t JOIN u USING (a) SET t.b = 1 WHERE id IN ({ids})",
+    ):
+        tracemalloc.start()
+        assert parse(statement, session()) == ChangeRows((T,))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < len(statement)
+    assert parse(f"UPDATE t JOIN u ON u.id IN ({ids}) SET t.b = 1", session()) == ChangeRows((T,))
 
 
 @pytest.mark.parametrize("statement", NONE)

@@ -266,14 +266,17 @@ def test_data_manipulation_that_marks_no_further_table_is_left_out(tmp_path: Pat
     ]
 
 
-def test_data_manipulation_of_an_aborted_transaction_marks_nothing(tmp_path: Path) -> None:
+def test_data_manipulation_of_an_aborted_transaction_counts(tmp_path: Path) -> None:
+    """ROLLBACK does not bring rows back in tables without transactions."""
     writer = open_writer(tmp_path)
-    writer.take(*result(0, ends=False, schema_changes=(manipulation(1, ORDERS),)), now=0.0)
-    writer.take(*result(1, aborts_transaction=True, schema_changes=()), now=1.0)
-    writer.take(*result(2, schema_changes=(manipulation(3, ORDERS),)), now=2.0)
+    writer.take(*result(0, [orders([1])]), now=0.0)
+    writer.take(*result(1, [orders([2])], ends=False, schema_changes=(manipulation(1, ORDERS),)), now=0.0)
+    writer.take(*result(2, aborts_transaction=True), now=1.0)
+    writer.take(*result(3, ends=False, schema_changes=(manipulation(4, ITEMS),)), now=2.0)
+    # The next run gets the open transaction again.
     writer.finish()
-    changes = [logged.change for logged in latest_commit(tmp_path).schema_changes]
-    assert changes == [manipulation(3, ORDERS)]
+    assert latest_commit(tmp_path).schema_changes == (LoggedChange(1, manipulation(1, ORDERS)),)
+    assert rows_of(tmp_path) == [(1, "insert", 1)]
 
 
 @dataclass(frozen=True)
