@@ -76,7 +76,7 @@ def _with(reader: TokenReader) -> ChangeRows | Harmless:
             reader.skip_parentheses()
         elif reader.upper in _QUERIES:
             return Harmless()
-        elif reader.following().upper in ("AS", "("):
+        elif reader.following().upper in ("AS", "(") and reader.upper != "AS":
             expressions.append(reader.table())
         else:
             reader.step()
