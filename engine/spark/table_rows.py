@@ -145,18 +145,18 @@ class TableRows:
                 f"commits before {view.oldest}, so the others do not lead to its rows: take a snapshot of "
                 "the table"
             )
+        columns = self.eras.definition.columns
+        if view.is_mariadb() and any(each.is_of_period and each.data_type == "bigint" for each in columns):
+            raise EngineError(
+                f"the versions of {self.name}'s rows are numbers of transactions, and MariaDB logs changes "
+                "of such tables as statements: declare ROW START and ROW END as TIMESTAMP(6)"
+            )
         rewritten = [entry for entry in self.eras.rewritten if entry.seq >= self.after]
         if rewritten and not allow_rewritten:
             raise EngineError(
                 f"rows of {self.name} were changed without row events by {described(rewritten[-1])}, so its "
                 "change rows do not lead to its rows: take a snapshot of the table, or accept the difference "
                 "with allow_rewritten"
-            )
-        columns = self.eras.definition.columns
-        if view.is_mariadb() and any(each.is_of_period and each.data_type == "bigint" for each in columns):
-            raise EngineError(
-                f"the versions of {self.name}'s rows are numbers of transactions, and MariaDB logs changes "
-                "of such tables as statements: declare ROW START and ROW END as TIMESTAMP(6)"
             )
 
     @cached_property
