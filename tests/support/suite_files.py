@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+import pymysql
+
 from engine.net.client.table_columns import SERVER_DATABASES
 from tests.servers import EVERY_FLAVOR, Server
 from tests.support.ddl_generator import Step
@@ -62,6 +64,16 @@ def drop_databases(server: Server) -> None:
     """Drop what earlier files have left."""
     drops = (f"DROP DATABASE `{name}`" for name in user_databases(server))
     server.execute("SET foreign_key_checks = 0", *drops)
+
+
+def execute_anyway(server: Server, session: pymysql.connections.Connection, statement: str) -> None:
+    """Execute a statement, whatever comes of it. Raises `MySQLError` if the server died."""
+    try:
+        with session.cursor() as cursor:
+            cursor.execute(statement.encode())
+    except pymysql.err.MySQLError:
+        if not server.running:
+            raise
 
 
 def within(seconds: float, steps: Iterable[T]) -> Iterator[T]:

@@ -18,7 +18,7 @@ from tests.servers import Server
 from tests.support.ddl_generator import Step
 from tests.support.engine_run import end_of_binlog
 from tests.support.selected_tables import TableReader, TableRows
-from tests.support.suite_files import SETTINGS, drop_databases, start_again, steps_of, within
+from tests.support.suite_files import SETTINGS, drop_databases, execute_anyway, start_again, steps_of, within
 from tests.support.suite_findings import Findings
 
 _MOST_ROWS = 3_000
@@ -74,11 +74,11 @@ class SuiteMoments(ABC):
         session = self.server.connect(database=database, use_unicode=False, conv={})
         reader = TableReader(self.server, most_rows=_MOST_ROWS)
         for setting in SETTINGS:
-            self._execute(session, setting)
+            execute_anyway(self.server, session, setting)
         for number, step in within(self._seconds, enumerate(steps)):
             if number in moments:
                 self._pause(session, reader, file, start, number)
-            self._execute(session, step.sql)
+            execute_anyway(self.server, session, step.sql)
         if len(steps) in moments:
             self._pause(session, reader, file, start, len(steps))
         session.close()
@@ -87,15 +87,6 @@ class SuiteMoments(ABC):
     def _pause(
         self, session: pymysql.connections.Connection, reader: TableReader, file: str, start: str, number: int
     ) -> None:
-        self._execute(session, "COMMIT")
+        execute_anyway(self.server, session, "COMMIT")
         tables = {name: rows for name, rows in reader.read().items() if rows.rows is not None}
         self.compare(file, start, number, tables)
-
-    def _execute(self, session: pymysql.connections.Connection, statement: str) -> None:
-        """Execute a statement, whatever comes of it. Raises `MySQLError` if the server died."""
-        try:
-            with session.cursor() as cursor:
-                cursor.execute(statement.encode())
-        except pymysql.err.MySQLError:
-            if not self.server.running:
-                raise

@@ -18,10 +18,12 @@ from engine.schema.model import SchemaModel
 from tests.servers import Server
 from tests.support.ddl_comparison import BinlogTail
 from tests.support.ddl_generator import Step
+from tests.support.same_rows import quoted
 from tests.support.suite_files import (
     DATABASE,
     SETTINGS,
     drop_databases,
+    execute_anyway,
     start_again,
     steps_of,
     user_databases,
@@ -78,11 +80,11 @@ class SuiteStatements:
         tail = BinlogTail(self._server)
         session = self._server.connect(database=DATABASE, use_unicode=False, conv={})
         for setting in (*SETTINGS, _LOGS_STATEMENTS):
-            self._execute(session, setting)
+            execute_anyway(self._server, session, setting)
         before = self._checksums()
         for step in within(self._seconds, steps):
-            self._execute(session, step.sql)
-            self._execute(session, "COMMIT")
+            execute_anyway(self._server, session, step.sql)
+            execute_anyway(self._server, session, "COMMIT")
             after = self._checksums()
             named = set(self._named(model, tail))
             if step.kind in KINDS and not _IS_DELAYED.search(step.sql):
@@ -127,23 +129,10 @@ class SuiteStatements:
         ]
         if not names:
             return {}
-        quoted = (f"`{_escaped(name.database)}`.`{_escaped(name.table)}`" for name in names)
-        rows = self._server.query(f"CHECKSUM TABLE {', '.join(quoted)}")
+        tables = (f"{quoted(name.database)}.{quoted(name.table)}" for name in names)
+        rows = self._server.query(f"CHECKSUM TABLE {', '.join(tables)}")
         return dict(zip(names, (row[1] for row in rows), strict=True))
-
-    def _execute(self, session: pymysql.connections.Connection, statement: str) -> None:
-        """Execute a statement, whatever comes of it. Raises `MySQLError` if the server died."""
-        try:
-            with session.cursor() as cursor:
-                cursor.execute(statement.encode())
-        except pymysql.err.MySQLError:
-            if not self._server.running:
-                raise
 
 
 def _changed(before: Checksums, after: Checksums) -> set[TableName]:
     return {name for name, checksum in after.items() if checksum != before.get(name)}
-
-
-def _escaped(name: str) -> str:
-    return name.replace("`", "``")

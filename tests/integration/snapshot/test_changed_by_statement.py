@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from engine.errors import EngineError
-from engine.spark import replay_table
 from tests.servers import Server
 from tests.support.engine_run import drain, end_of_binlog, follow, wait_until
+from tests.support.replayed_rows import replayed, selected
 from tests.support.snapshot_runs import request, table_snapshots, wait_for_snapshots
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -40,37 +37,24 @@ def begin(mysql97: Server) -> str:
     return begin
 
 
-COLUMNS = ("id", "v")
-
-
-def replayed(
-    spark: SparkSession, out: Path, table: str, columns: Sequence[str] = COLUMNS
-) -> Counter[tuple[Any, ...]]:
-    return Counter(map(tuple, replay_table(spark, out, f"{DATABASE}.{table}").select(*columns).collect()))
-
-
-def selected(server: Server, table: str, columns: Sequence[str] = COLUMNS) -> Counter[tuple[Any, ...]]:
-    return Counter(server.query(f"SELECT {', '.join(columns)} FROM {DATABASE}.{table}"))
-
-
 def test_a_snapshot_clears_the_mark(mysql97: Server, spark: SparkSession, begin: str, tmp_path: Path) -> None:
     drain(mysql97, tmp_path, start=begin, **STREAM)
     mysql97.execute(EXCHANGE)
     drain(mysql97, tmp_path, **STREAM)
     for table in ("parts", "other"):
         with pytest.raises(EngineError, match="EXCHANGE PARTITION"):
-            replayed(spark, tmp_path, table)
+            replayed(spark, tmp_path, f"{DATABASE}.{table}")
     assert request(tmp_path, f"{DATABASE}.parts").status == 0
     drain(mysql97, tmp_path, **STREAM)
-    assert replayed(spark, tmp_path, "parts") == selected(mysql97, "parts")
+    assert replayed(spark, tmp_path, f"{DATABASE}.parts") == selected(mysql97, f"{DATABASE}.parts")
     # The other table was not read.
     with pytest.raises(EngineError, match="EXCHANGE PARTITION"):
-        replayed(spark, tmp_path, "other")
+        replayed(spark, tmp_path, f"{DATABASE}.other")
     mysql97.execute(
         f"UPDATE {DATABASE}.parts SET id = 7 WHERE id = 5", f"DELETE FROM {DATABASE}.parts WHERE id = 40"
     )
     drain(mysql97, tmp_path, **STREAM)
-    assert replayed(spark, tmp_path, "parts") == selected(mysql97, "parts")
+    assert replayed(spark, tmp_path, f"{DATABASE}.parts") == selected(mysql97, f"{DATABASE}.parts")
 
 
 CHANGES = {
@@ -105,7 +89,9 @@ def test_tables_are_read_again_by_themselves(
         assert engine.stop().status == 0
     for table in changed:
         columns = ("id", "v", "made") if table == "defaulted" else ("id", "v")
-        assert replayed(spark, tmp_path, table, columns) == selected(mysql97, table, columns), table
+        assert replayed(spark, tmp_path, f"{DATABASE}.{table}", columns) == selected(
+            mysql97, f"{DATABASE}.{table}", columns
+        ), table
 
 
 def test_a_run_begins_with_the_tables_that_were_changed_before(
@@ -117,4 +103,4 @@ def test_a_run_begins_with_the_tables_that_were_changed_before(
     assert not table_snapshots(tmp_path)
     drain(mysql97, tmp_path, "--snapshot-when-changed", **STREAM)
     for table in ("parts", "other"):
-        assert replayed(spark, tmp_path, table) == selected(mysql97, table)
+        assert replayed(spark, tmp_path, f"{DATABASE}.{table}") == selected(mysql97, f"{DATABASE}.{table}")

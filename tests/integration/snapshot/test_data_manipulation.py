@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,9 +13,9 @@ from pyspark.sql import SparkSession
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
 from engine.output.schema_history import rewritten_tables
-from engine.spark import replay_table
 from tests.servers import Server
 from tests.support.engine_run import drain, end_of_binlog, follow, wait_until
+from tests.support.replayed_rows import replayed, selected
 from tests.support.snapshot_runs import request, table_snapshots, wait_for_snapshots
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -49,14 +47,6 @@ def begin(server: Server) -> str:
     return begin
 
 
-def replayed(spark: SparkSession, out: Path, table: str) -> Counter[tuple[Any, ...]]:
-    return Counter(map(tuple, replay_table(spark, out, f"{DATABASE}.{table}").select("id", "v").collect()))
-
-
-def selected(server: Server, table: str) -> Counter[tuple[Any, ...]]:
-    return Counter(server.query(f"SELECT id, v FROM {DATABASE}.{table}"))
-
-
 @contextmanager
 def logging_statements(server: Server) -> Iterator[Callable[[str], object]]:
     """Executes statements in a session that logs them."""
@@ -81,14 +71,14 @@ def test_a_table_is_not_replayed_before_a_snapshot(
         execute("UPDATE t JOIN other USING (id) SET t.v = other.v + 10")
     server.execute(f"INSERT INTO {DATABASE}.t VALUES (3, 3)", f"INSERT INTO {DATABASE}.other VALUES (3, 3)")
     drain(server, tmp_path, start=begin, **STREAM)
-    assert replayed(spark, tmp_path, "other") == selected(server, "other")
+    assert replayed(spark, tmp_path, f"{DATABASE}.other") == selected(server, f"{DATABASE}.other")
     with pytest.raises(EngineError, match=r"without row events by the statement `UPDATE t JOIN other USING"):
-        replayed(spark, tmp_path, "t")
+        replayed(spark, tmp_path, f"{DATABASE}.t")
     assert request(tmp_path, f"{DATABASE}.t").status == 0
     drain(server, tmp_path, **STREAM)
     server.execute(f"UPDATE {DATABASE}.t SET v = v + 1 WHERE id > 1")
     drain(server, tmp_path, **STREAM)
-    assert replayed(spark, tmp_path, "t") == selected(server, "t")
+    assert replayed(spark, tmp_path, f"{DATABASE}.t") == selected(server, f"{DATABASE}.t")
 
 
 def test_a_table_is_read_again_by_itself(
@@ -103,7 +93,7 @@ def test_a_table_is_read_again_by_itself(
         server.execute(f"DELETE FROM {DATABASE}.t WHERE id = 4")
         engine.catch_up(server)
         assert engine.stop().status == 0
-    assert replayed(spark, tmp_path, "t") == selected(server, "t")
+    assert replayed(spark, tmp_path, f"{DATABASE}.t") == selected(server, f"{DATABASE}.t")
 
 
 def test_statements_all_the_time_while_a_snapshot_reads(
@@ -138,4 +128,4 @@ def test_statements_all_the_time_while_a_snapshot_reads(
         engine.catch_up(server)
         assert engine.stop().status == 0
     assert not rewritten_tables(tmp_path, CommitLog(tmp_path).latest_version())
-    assert replayed(spark, tmp_path, "t") == selected(server, "t")
+    assert replayed(spark, tmp_path, f"{DATABASE}.t") == selected(server, f"{DATABASE}.t")
