@@ -175,14 +175,6 @@ def write_new(path: Path, content: bytes) -> None:
         raise
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file durably, and in one step in place of one that may be there."""
-    with suppress(FileNotFoundError):
-        temporary_name(path).unlink()
-    write_temporary(path, content).rename(path)
-    sync(path.parent)
-
-
 def remove_files(paths: Iterable[Path]) -> None:
     """Remove files durably; those that are gone already do not matter."""
     paths = list(paths)

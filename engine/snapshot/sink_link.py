@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 import zmq
 
@@ -49,7 +49,6 @@ from engine.schema.changes import TableName
 
 _POLL_MILLISECONDS = 100
 _QUEUED_BATCHES = 1
-Reply = TypeVar("Reply")
 Outcome = Taken | Refused
 
 

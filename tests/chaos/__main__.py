@@ -54,6 +54,8 @@ def _holds(flavor: str, given: argparse.Namespace) -> bool:
     written = f"{report.transactions} transactions, {report.rows} rows"
     faults = len(report.happenings)
     print(f"{flavor}: {faults} faults, {written}, {report.commits} commits, nothing lost or doubled")
+    ends = ", ".join(f"{number} {end}" for end, number in report.snapshots.most_common())
+    print(f"snapshots of tables: {ends}")
     print("\n".join(_table(report.happenings)))
     for name, reason in left_out.items():
         print(f"{name:36} not done: {reason}")

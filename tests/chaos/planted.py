@@ -7,6 +7,7 @@ module, so that the fault is in all of them.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import time
@@ -15,13 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from engine.__main__ import main
 from engine.output import lock
 from engine.output.commit_log import CommitLog
 from engine.pipeline.messages import Ack
+from engine.schema.changes import SchemaChange
 from engine.sink import process as sink_process
-from engine.sink import writer
+from engine.sink import snapshot_rows, writer
 from engine.sink.reorder import Reorder
+from engine.sink.schema_changes import SchemaChanges
+from engine.sink.snapshot_rows import SnapshotRows
 from engine.sink.writer import Writer
 
 _VARIABLE = "PLANTED_FAULT"
@@ -144,6 +150,32 @@ def _the_wall_clock_is_used_for_intervals() -> None:
     time.monotonic = time.time
 
 
+def _changes_beside_a_snapshot_are_ignored() -> None:
+    """A chunk's rows are added as they were read, also those that the stream has changed since."""
+    snapshot_rows.untouched = lambda rows, touched, columns: pa.array([True] * rows.num_rows)  # type: ignore[attr-defined]
+
+
+def _a_chunk_is_lost() -> None:
+    """Now and then the rows of a chunk are not added, though it counts as read."""
+    add = SnapshotRows._add
+    chunks = itertools.count()
+
+    def added(self: SnapshotRows, chunk: Any, parts: Any, now: float) -> None:
+        add(self, chunk, [] if next(chunks) % 7 == 6 else parts, now)
+
+    SnapshotRows._add = added  # type: ignore[method-assign]
+
+
+def _statements_mark_nothing() -> None:
+    """The log does not say which tables statements have changed without row events."""
+    says_more = SchemaChanges._says_more
+
+    def said(self: SchemaChanges, change: SchemaChange) -> bool:
+        return change.source != "data manipulation" and says_more(self, change)
+
+    SchemaChanges._says_more = said  # type: ignore[method-assign]
+
+
 PLANTED: Mapping[str, Callable[[], None]] = {
     "order is ignored": _order_is_ignored,
     "rows after a restart are lost": _rows_after_a_restart_are_lost,
@@ -156,6 +188,9 @@ PLANTED: Mapping[str, Callable[[], None]] = {
     "a failed fsync is tried again": _a_failed_fsync_is_tried_again,
     "a short write is taken for a whole one": _a_short_write_is_taken_for_a_whole_one,
     "the wall clock is used for intervals": _the_wall_clock_is_used_for_intervals,
+    "changes beside a snapshot are ignored": _changes_beside_a_snapshot_are_ignored,
+    "a chunk is lost": _a_chunk_is_lost,
+    "statements mark nothing": _statements_mark_nothing,
 }
 
 if __name__ in ("__main__", "__mp_main__"):

@@ -131,6 +131,13 @@ def test_a_planted_fault_is_noticed(server: Server, tmp_path: Path) -> None:
         trial.run(5)
 
 
+def test_a_chunk_of_a_snapshot_that_is_lost_is_noticed(server: Server, tmp_path: Path) -> None:
+    planted = command("a chunk is lost")
+    trial = Trial(server, tmp_path / "out", seed=chosen_seed(7), names=("binlog rotated",), command=planted)
+    with pytest.raises(Violation, match=r"the row was None|divides|lost"):
+        trial.run(3)
+
+
 @needs_compiler
 def test_a_failed_fsync_that_is_ignored_is_noticed(server: Server, tmp_path: Path) -> None:
     planted, name = command("a failed fsync is ignored"), "EIO: fsync of a file"

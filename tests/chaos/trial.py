@@ -1,6 +1,7 @@
 """One trial: a server under load, an engine under faults, and a reader that checks all the while.
 
-At the end every table of the replay is compared with a SELECT. A trial raises what it finds, by name.
+The output begins with a snapshot, and others are requested all the time. At the end every table of the replay
+is compared with a SELECT. A trial raises what it finds, by name.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.output.snapshot_requests import request_snapshot
 from engine.output.verification import verify
 from tests.chaos.failing_calls import FailingCalls
 from tests.chaos.faults import FAILING_CALLS, FAULTS, Scene
 from tests.chaos.follower import Follower
+from tests.chaos.snapshots import SETTINGS, Requester, are_over, patterns
 from tests.chaos.violation import Violation
-from tests.chaos.workload import DATABASE, TABLES, Client, create_tables
+from tests.chaos.workload import DATABASE, TABLES, Client, at_rest, create_tables
 from tests.servers import Server
 from tests.support.engine_run import COMMAND, EngineRun, command_line, end_of_binlog, wait_until
 from tests.support.proxy import NONE, Proxy
+from tests.support.snapshot_runs import snapshot_state
 from tests.support.xa_transactions import roll_back_prepared
 
 SAFE: dict[str, str | None] = {"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1"}
@@ -62,6 +66,8 @@ class Report:
     transactions: int = 0
     rows: int = 0
     commits: int = 0
+    snapshots: Counter[str] = field(default_factory=Counter)
+    """How those of tables ended: done, cancelled, or why they were set aside."""
 
 
 class Trial:
@@ -103,9 +109,6 @@ class Trial:
         """So many faults, one after the other; none begins after `most_seconds`. Raises `Violation`."""
         deadline = time.monotonic() + most_seconds
         server = self._server
-        server.flush_binlog()
-        file, position = end_of_binlog(server)
-        self._start_at = f"{file}:{position}"
         create_tables(server)
         with ExitStack() as stack:
             self._proxy = stack.enter_context(Proxy((server.host, server.port), self._seed))
@@ -118,6 +121,7 @@ class Trial:
                 for number in range(CLIENTS):
                     client = Client(server, number, self._seed, self._most_rows)
                     self._clients.append(load.enter_context(client))
+                self._requester = load.enter_context(Requester(self._out, self._seed))
                 self._flow()
                 for name in self._chosen(count):
                     if time.monotonic() > deadline:
@@ -128,6 +132,7 @@ class Trial:
             roll_back_prepared(server)
             self._flow()
             self.report.transactions = self._transactions()
+            self._read_unknown_tables()
             self._engine.stop()
             self._engine.wait_until_gone()
             self._compare(self._follower.finish())
@@ -161,7 +166,7 @@ class Trial:
             out=self._out,
             random=self._random,
             command=self._command,
-            clients=self._clients,
+            without_work=self._without_work,
             flow=self._flow,
             flow_seconds=self._flow_seconds,
             calls=self._calls,
@@ -182,6 +187,35 @@ class Trial:
 
         with self._explained():
             wait_until(has_come, f"flow up to {goal}", self._flow_seconds)
+
+    def _wait_for_snapshots(self) -> None:
+        """Until none is under way."""
+
+        def are_over_now() -> bool:
+            self._follower.check()
+            self._keep_running()
+            return are_over(self._out)
+
+        with self._explained():
+            wait_until(are_over_now, "end of the snapshots", self._flow_seconds)
+
+    @contextmanager
+    def _without_work(self) -> Iterator[None]:
+        """Meanwhile there are no transactions and no snapshots."""
+        with self._requester.paused():
+            self._wait_for_snapshots()
+            with at_rest(self._clients):
+                yield
+
+    def _read_unknown_tables(self) -> None:
+        """Have tables read again of which not all rows are known, such as that of a cancelled snapshot."""
+        self._wait_for_snapshots()
+        if names := self._follower.unknown_tables():
+            request_snapshot(self._out, patterns(names))
+            self._wait_for_snapshots()
+        if names := self._follower.unknown_tables():
+            state = snapshot_state(self._out)
+            raise Violation(f"after a snapshot, not all rows of {names} are known: {state}")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -212,11 +246,13 @@ class Trial:
         arguments = command_line(
             self._server,
             self._out,
+            "--snapshot-when-changed",
             port=self._proxy.port,
-            start=self._start_at,
+            start="snapshot",
             commit_interval=0.05,
             heartbeat_seconds=self._heartbeat_seconds,
             retry_seconds=60,
+            **SETTINGS,
         )
         self._starts += 1
         environment = {} if self._calls is None else self._calls.environment
@@ -241,6 +277,7 @@ class Trial:
     def _compare(self, replayed: dict[str, Counter[tuple[object, ...]]]) -> None:
         """The replay with the server's tables, and the output's files with its log."""
         self.report.rows, self.report.commits = self._follower.rows, self._follower.commits
+        self.report.snapshots = self._follower.snapshots
         for name, table in TABLES.items():
             columns = ", ".join(table.columns)
             shown = Counter(self._server.query(f"SELECT {columns} FROM {DATABASE}.{name}"))

@@ -1,7 +1,8 @@
 """Clients that change many tables with keys of all kinds, with DDL between, until they are stopped.
 
 Each transaction has a number of its client. Its first statement writes the number into `begun`, its last one
-into `ledger`: where the two differ, or a number is missing, a transaction was divided, lost or doubled.
+into `ledger`: where the two differ, or a number is missing, a transaction was divided, lost or doubled. Now
+and then, a client also changes rows in a session that logs statements, so that no row event has them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ PREPARED = 0.1
 """Of all transactions, so many are XA transactions, of which `ROLLED_BACK` are rolled back once prepared."""
 LARGE = 0.02
 DDL = 0.01
+BY_STATEMENT = 0.005
+"""So often, a change of one of the first small tables is logged as a statement."""
 SMALL_TABLES = 12
+MANIPULATED_TABLES = 3
 PAUSE_SECONDS = 0.003
 _RECONNECT_SECONDS = 0.1
 _IGNORED = (1205, 1213)
@@ -67,11 +71,15 @@ TABLES: Mapping[str, TableSpec] = {
 
 
 def create_tables(server: Server) -> None:
-    """Make the database anew."""
+    """Make the database anew, with rows in some tables."""
     server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}",
         f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4",
         *(f"CREATE TABLE {DATABASE}.{name} ({table.definition})" for name, table in TABLES.items()),
+        *(
+            f"INSERT INTO {DATABASE}.{name} (id, v) VALUES {', '.join(f'({key}, 0)' for key in range(KEYS))}"
+            for name in ("by_integer", "by_text", "small_0", "small_11")
+        ),
     )
 
 
@@ -129,6 +137,8 @@ class Client(threading.Thread):
                 with self.works:
                     if self._random.random() < DDL:
                         self._alter(cursor)
+                    if self._random.random() < BY_STATEMENT:
+                        self._manipulate()
                     self._transaction(connection, cursor)
 
     def _end_prepared(self) -> None:
@@ -213,6 +223,21 @@ class Client(threading.Thread):
                 f"UPDATE {small} SET v = v + 1 WHERE id < {key // 10}",
             )
         )
+
+    def _manipulate(self) -> None:
+        """Change rows in a session that logs statements."""
+        table = f"small_{self._random.randrange(MANIPULATED_TABLES)}"
+        key, other = self._random.randrange(KEYS), self._random.randrange(2 * KEYS)
+        statement = self._random.choice(
+            (
+                f"REPLACE INTO {table} (id, v) VALUES ({key}, {other})",
+                f"UPDATE {table} SET v = v + 1 WHERE id < {key}",
+                f"DELETE FROM {table} WHERE id = {key}",
+            )
+        )
+        with self._server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_format = STATEMENT")
+            cursor.execute(statement)
 
     def _alter(self, cursor: Any) -> None:
         table = f"small_{self._random.randrange(SMALL_TABLES)}"
