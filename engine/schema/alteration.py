@@ -159,8 +159,7 @@ class _Alteration:
         """Whether IF [NOT] EXISTS cancels the clause; of two equal ADD COLUMN it cancels the second."""
         if isinstance(action, AddColumn | ChangeColumn):
             name = folded(action.column.name)
-            exists = name in self._declared_names or (isinstance(action, AddColumn) and name in self._names)
-            if isinstance(action, AddColumn) and action.if_not_exists and exists:
+            if isinstance(action, AddColumn) and action.if_not_exists and self._is_there(name):
                 _refuse_key(action.column)
                 return True
             self._declared_names.add(name)
@@ -174,6 +173,11 @@ class _Alteration:
         if isinstance(action, AddPeriod) and action.period.if_not_exists:
             return self._has_period and not action.period.of_system
         return False
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a clause before has declared the column, or the table has it, be it a hidden one."""
+        hidden = (folded(column.name) for column in self._hidden)
+        return name in self._declared_names or name in self._names or name in hidden
 
     def _place(self) -> None:
         """Drop, change, rename and add columns."""

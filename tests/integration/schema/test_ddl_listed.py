@@ -84,6 +84,17 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE u WITH SYSTEM VERSIONING",
         ],
     ),
+    "IF NOT EXISTS with the names of hidden columns": (
+        ("mariadb",),
+        [
+            "SET system_versioning_alter_history = KEEP",
+            "CREATE TABLE t (a INT) WITH SYSTEM VERSIONING",
+            "ALTER TABLE t ADD COLUMN IF NOT EXISTS row_end INT FIRST, ADD b INT",
+            "ALTER TABLE t ADD COLUMN IF NOT EXISTS (ROW_START INT, c INT)",
+            "CREATE TABLE u (a INT)",
+            "ALTER TABLE u ADD COLUMN IF NOT EXISTS row_end INT FIRST",
+        ],
+    ),
     "DROP COLUMN of both limits of the system time": (
         ("mariadb",),
         [
