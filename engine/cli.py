@@ -21,6 +21,7 @@ from engine.config.setting_groups import ConnectionSettings
 from engine.config.settings import (
     CheckSettings,
     CompactSettings,
+    CompareSettings,
     DecodeSettings,
     FleetSettings,
     MirrorSettings,
@@ -139,6 +140,10 @@ def _parser() -> argparse.ArgumentParser:
     snapshot = add("snapshot", dispatch.snapshot, "have the engine read the rows that tables have now")
     snapshot.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
     add_flags(snapshot, SnapshotSettings)
+
+    compare = add("compare", dispatch.compare, "compare the rows of an output with those of its server")
+    compare.add_argument("out", type=output_place, metavar="OUT", help=_OUTPUT)
+    add_flags(compare, CompareSettings)
 
     check = add("check", dispatch.check, "what a server, an output and Spark lack before a run")
     add_flags(check, CheckSettings)

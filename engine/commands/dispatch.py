@@ -19,6 +19,7 @@ from engine.config.setting_groups import ConnectionSettings, LogSettings
 from engine.config.settings import (
     CheckSettings,
     CompactSettings,
+    CompareSettings,
     ConsumersSettings,
     DecodeSettings,
     FileEventsSettings,
@@ -151,6 +152,13 @@ def snapshot(options: argparse.Namespace) -> int:
     with signals_blocked():
         from engine.commands.snapshot import snapshot_command
     return snapshot_command(resolve(SnapshotSettings, vars(options), os.environ))
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Compare the rows of an output with those of its server."""
+    with signals_blocked():
+        from engine.commands.compare import compare_command
+    return compare_command(resolve(CompareSettings, vars(options), os.environ))
 
 
 def check(options: argparse.Namespace) -> int:

@@ -97,6 +97,21 @@ class SnapshotSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompareSettings:
+    """Of `compare`."""
+
+    out: OutputPlace
+    tables: Annotated[
+        tuple[str, ...],
+        Setting("tables to compare, as database.table patterns with * and ?, separated by commas"),
+    ]
+    exclude_tables: Annotated[tuple[str, ...], Setting("tables not to compare, in the same way")] = ()
+    partial_images: Annotated[
+        bool, Setting("complete the row images of binlog_row_image MINIMAL or NOBLOB from earlier ones")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SqlSettings:
     """Of `sql`."""
 

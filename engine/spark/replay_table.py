@@ -43,6 +43,29 @@ def replay_table(
     Raises `EngineError` if a statement changed rows without row events (`allow_rewritten` accepts it), if the
     columns of some rows are not known, and if `vacuum` removed the first rows.
     """
+    state, rows = rows_at(
+        spark,
+        out,
+        table,
+        at=at,
+        keys=keys,
+        partial_images=partial_images,
+        allow_rewritten=allow_rewritten,
+    )
+    return state.select(*map(column, rows.shown_names))
+
+
+def rows_at(
+    spark: SparkSession,
+    out: OutputPlace | str,
+    table: str,
+    *,
+    at: int | datetime | str | None,
+    keys: Sequence[str] | None = None,
+    partial_images: bool,
+    allow_rewritten: bool,
+) -> tuple[DataFrame, TableRows]:
+    """The rows with all their columns, also hidden ones, and what they come from; as `replay_table`."""
     place = {} if at is None else _ending(at)
     options = {"path": str(out), "tables": table, "currentColumns": "true", **place}
     selection = Selection(Options.parse(options))
@@ -53,7 +76,7 @@ def replay_table(
     reader = spark.read.format("binlog").option("tables", table).option("currentColumns", "true")
     changes = reader.option("endingCommit", str(last)).load(str(out))
     state = _replayed(changes.where("_change_type != 'truncate'"), rows, rows.phases(keys), partial_images)
-    return state.select(*map(column, rows.shown_names))
+    return state, rows
 
 
 def _replayed(

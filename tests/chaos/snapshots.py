@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from engine.errors import EngineError
-from engine.output.snapshot_requests import cancel_snapshots, has_requests, request_snapshot
+from engine.output.snapshot_requests import cancel_snapshots, request_snapshot
 from tests.chaos.workload import BEGUN, DATABASE, LEDGER, TABLES
 from tests.support.snapshot_runs import snapshots_are_over
 
@@ -30,11 +30,6 @@ _POLL_SECONDS = 0.1
 def patterns(names: Iterable[str]) -> tuple[str, ...]:
     """The patterns of these tables of the workload."""
     return tuple(f"{DATABASE}.{name}" for name in names)
-
-
-def are_over(out: Path) -> bool:
-    """Whether nothing is read, and nothing is going to be."""
-    return not has_requests(out) and snapshots_are_over(out)
 
 
 class Requester(threading.Thread):
@@ -68,7 +63,7 @@ class Requester(threading.Thread):
             while not self._ends.wait(_POLL_SECONDS):
                 # The output is not there yet, or its disk is full.
                 with contextlib.suppress(EngineError, OSError), self._works:
-                    if are_over(self._out):
+                    if snapshots_are_over(self._out):
                         self._request()
         except BaseException as error:
             self.error = error

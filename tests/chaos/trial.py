@@ -21,13 +21,13 @@ from engine.output.verification import verify
 from tests.chaos.failing_calls import FailingCalls
 from tests.chaos.faults import FAILING_CALLS, FAULTS, Scene
 from tests.chaos.follower import Follower
-from tests.chaos.snapshots import SETTINGS, Requester, are_over, patterns
+from tests.chaos.snapshots import SETTINGS, Requester, patterns
 from tests.chaos.violation import Violation
 from tests.chaos.workload import DATABASE, TABLES, Client, at_rest, create_tables
 from tests.servers import Server
 from tests.support.engine_run import COMMAND, EngineRun, command_line, end_of_binlog, wait_until
 from tests.support.proxy import NONE, Proxy
-from tests.support.snapshot_runs import snapshot_state
+from tests.support.snapshot_runs import snapshot_state, snapshots_are_over
 from tests.support.xa_transactions import roll_back_prepared
 
 SAFE: dict[str, str | None] = {"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1"}
@@ -194,7 +194,7 @@ class Trial:
         def are_over_now() -> bool:
             self._follower.check()
             self._keep_running()
-            return are_over(self._out)
+            return snapshots_are_over(self._out)
 
         with self._explained():
             wait_until(are_over_now, "end of the snapshots", self._flow_seconds)

@@ -10,6 +10,7 @@ from typing import Any
 from engine.output.commit_log import CommitLog
 from engine.output.reader import Changes
 from engine.output.snapshot_progress import SnapshotState, TableSnapshot
+from engine.output.snapshot_requests import has_requests
 from tests.support.engine_run import Ended, EngineRun, run_command, wait_until
 
 
@@ -27,7 +28,9 @@ def table_snapshots(out: Path) -> dict[str, TableSnapshot]:
 
 
 def snapshots_are_over(out: Path) -> bool:
-    """Whether there were snapshots, and every one has ended."""
+    """Whether there were snapshots, every one has ended, and no request waits."""
+    if has_requests(out):
+        return False
     state = snapshot_state(out)
     return bool(state and state.tables and not state.requests and all(each.ended for each in state.tables))
 
