@@ -19,6 +19,7 @@ from engine.output.commit import Commit, DataFile, SchemaKey, SchemaVersion, Tab
 from engine.output.commit_log import CommitLog
 from engine.output.schema_history import table_history
 from engine.output.schema_state import CommittedChange
+from engine.output.snapshot_progress import TableSnapshot
 from engine.schema.changes import TableName
 
 
@@ -113,6 +114,23 @@ class LogView:
         """Whether commits before `before` had rows of a table of this name."""
         with self._lock:
             return (name.database, name.table) in self._log.summary_at(before - 1).totals
+
+    def snapshot(self, name: TableName) -> tuple[TableSnapshot, bool] | None:
+        """The latest snapshot of a table, and whether it is one of all rows, as far as that is known."""
+        with self._lock:
+            state = self._log.summary_at(self.last).snapshots
+        conditions = {request.id: request.where for request in state.requests}
+        latest = next((table for table in state.tables if table.name == name), None)
+        return None if latest is None else (latest, conditions.get(latest.request) is None)
+
+    def was_read(self, name: TableName, begin: int) -> bool:
+        """Whether the snapshot of a table that began in the commit `begin` is done."""
+        with self._lock:
+            self._read_from(begin)
+            later = self._commits[bisect_left(self._commits, begin, key=lambda commit: commit.version) :]
+        states = [each for commit in later for each in commit.snapshots.tables if each.name == name]
+        of_request = (each for each in states if each.request == states[0].request)
+        return not states or any(each.state == "done" for each in of_request)
 
     def _move(self, last: int, commits: list[Commit]) -> None:
         self._changes += self._log.schema_changes(self.last + 1, last)

@@ -16,6 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from engine.config.output_place import OutputPlace
+from engine.errors import EngineError
+from engine.output.commit_log import CommitLog
+from engine.output.commit_times import parse_time_us
 from engine.spark.options import Options
 from engine.spark.replay import column, rows_after
 from engine.spark.selection import Selection
@@ -66,12 +69,13 @@ def rows_at(
     allow_rewritten: bool,
 ) -> tuple[DataFrame, TableRows]:
     """The rows with all their columns, also hidden ones, and what they come from; as `replay_table`."""
-    place = {} if at is None else _ending(at)
+    place = {} if at is None else _ending(out, at)
     options = {"path": str(out), "tables": table, "currentColumns": "true", **place}
     selection = Selection(Options.parse(options))
     last = selection.last()
     rows = selection.table_rows(last)
     rows.check_complete(allow_rewritten=allow_rewritten)
+    rows.check_read()
     rows.files(0)  # Checks that the columns of all rows are known, before Spark plans the query.
     reader = spark.read.format("binlog").option("tables", table).option("currentColumns", "true")
     changes = reader.option("endingCommit", str(last)).load(str(out))
@@ -98,10 +102,19 @@ def _replayed(
     return changes.limit(0) if state is None else state
 
 
-def _ending(at: int | datetime | str) -> dict[str, str]:
+def _ending(out: OutputPlace | str, at: int | datetime | str) -> dict[str, str]:
+    """The option that says where to end. Raises `EngineError` for a commit that the output does not have."""
     if isinstance(at, int):
+        last = CommitLog(out).latest_version()
+        if at > last:
+            raise EngineError(f"there is no commit {at} in {out} yet: the last one is {last}")
         return {"endingCommit": str(at)}
-    return {"endingTimestamp": at if isinstance(at, str) else at.isoformat()}
+    text = at if isinstance(at, str) else at.isoformat()
+    try:
+        parse_time_us(text)
+    except ValueError as error:
+        raise EngineError(f"`at` is `{text}`, but it takes the number of a commit, or {error}") from None
+    return {"endingTimestamp": text}
 
 
 def _snapshot(state: DataFrame, seq: int) -> DataFrame:

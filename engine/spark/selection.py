@@ -14,7 +14,7 @@ from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.output.commit import DataFile, SchemaKey, TableKey
 from engine.output.commit_log import CommitLog
-from engine.output.commit_times import first_commit_from, last_commit_until
+from engine.output.commit_times import first_commit_from, last_commit_until, shown_time
 from engine.output.log_files import MissingCommitError
 from engine.spark.options import EARLIEST, LATEST, Options
 from engine.spark.schema import check_letter_case, check_readable, query_schema
@@ -75,7 +75,8 @@ class Selection:
         if self._options.ending_timestamp_us is not None:
             end = last_commit_until(self._log, self._options.ending_timestamp_us)
         if end < oldest:
-            raise EngineError(f"`endingTimestamp` is before the first commit in {self._options.path}")
+            first = shown_time(self._log.read(oldest).time_us)
+            raise EngineError(f"the time is before the first commit in {self._options.path}, of {first}")
         return min(latest, end)
 
     def files(self, first: int, last: int) -> Iterator[tuple[int, list[DataFile]]]:

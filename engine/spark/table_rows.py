@@ -159,6 +159,24 @@ class TableRows:
                 "with allow_rewritten"
             )
 
+    def check_read(self) -> None:
+        """Raise `EngineError` if a snapshot is still to read some of the table's rows, or was ended early."""
+        start, view = self.eras.start, self._view
+        latest, of_all_rows = view.snapshot(self.name) or (None, False)
+        if start is None:
+            is_read = latest is None or latest.state == "done" or not of_all_rows
+        elif start.change.source == "snapshot" and start.commit >= view.oldest:
+            is_read = view.was_read(start.change.emptied[0], start.commit)
+        else:
+            is_read = True
+        if not is_read:
+            reason = f" ({latest.reason})" if latest is not None and latest.reason else ""
+            state = "" if latest is None else f": it is {_IN_WORDS.get(latest.state, latest.state)}{reason}"
+            raise EngineError(
+                f"at commit {view.last} the snapshot of {self.name} is not done{state}: wait until it is, or "
+                "request it again"
+            )
+
     @cached_property
     def _parts(self) -> list[_Part]:
         """All rows, in order, by file and era. Raises `EngineError`."""
@@ -262,6 +280,10 @@ class TableRows:
                 names[own_name(name)] = own
         period = tuple(map(own_name, era.period))
         return View(era.after, era.until, names, constants, self._digits, period)
+
+
+_IN_WORDS = {"failed": "set aside", "running": "being read"}
+"""States of a snapshot."""
 
 
 def _may_have_rows(file: DataFile, era: Era) -> bool:

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.spark import table_at
+from engine.errors import EngineError
+from engine.output.commit_log import CommitLog
+from engine.spark import replay_table, table_at
 from tests.servers import Server
+from tests.support.engine_run import follow, wait_until
 from tests.support.seeds import chosen_seed
 from tests.support.snapshot_load import LoadedSnapshot
+from tests.support.snapshot_runs import request, wait_for_snapshots
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.slow]
 
@@ -43,3 +47,43 @@ def test_spark_replays_the_table_of_a_commit(
             assert Counter(map(tuple, replayed.collect())) == wanted[commit], f"{table} at commit {commit}"
         shown = server.query(f"SELECT {', '.join(columns)} FROM replayed.{table}")
         assert wanted[last] == Counter(shown)
+
+
+def test_a_snapshot_that_is_not_done_is_no_table(
+    own_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
+) -> None:
+    server = own_server("mysql-9.7", {})
+    server.execute("CREATE DATABASE halves", "CREATE TABLE halves.t (id INT PRIMARY KEY)")
+    server.execute("INSERT INTO halves.t VALUES (1), (2), (3), (4), (5), (6), (7), (8)")
+    slowly = {"snapshot_chunk_rows": 1, "snapshot_rate": 2, "snapshot_workers": 1}
+
+    def rows(commit: int | None = None) -> int:
+        return replay_table(spark, tmp_path, "halves.t", at=commit).count()
+
+    with follow(server, tmp_path, start="snapshot", tables="halves.t", **slowly) as engine:
+        half = wait_until(lambda: being_read(tmp_path), "half of the rows")
+        with pytest.raises(EngineError, match=r"snapshot of halves.t is not done: it is being read"):
+            rows(half)
+        wait_for_snapshots(engine, tmp_path)
+        assert rows() == 8
+        request(tmp_path, "halves.t")
+        wait_until(lambda: being_read(tmp_path), "the second snapshot")
+        request(tmp_path, "halves.t", "--cancel")
+        wait_for_snapshots(engine, tmp_path)
+        with pytest.raises(EngineError, match="not done: it is cancelled: wait until it is"):
+            rows()
+        request(tmp_path, "halves.t", "--where", "id < 3")
+        wait_for_snapshots(engine, tmp_path)
+        with pytest.raises(EngineError, match="is not done"):
+            rows()
+        request(tmp_path, "halves.t")
+        wait_for_snapshots(engine, tmp_path)
+        assert rows() == 8
+        assert engine.stop().status == 0
+
+
+def being_read(out: Path) -> int | None:
+    """The last commit, if it has some rows of a snapshot that goes on."""
+    last = CommitLog(out).latest_version()
+    tables = CommitLog(out).summary_at(last).snapshots.tables if last >= 0 else ()
+    return last if any(each.state == "running" and each.rows for each in tables) else None

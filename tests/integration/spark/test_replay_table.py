@@ -201,6 +201,10 @@ def test_an_earlier_commit_has_the_definition_of_its_time(
     assert counted(replayed(at=first)) == before
     with pytest.raises(EngineError, match="before the first commit"):
         replayed(at="2001-01-01")
+    with pytest.raises(EngineError, match="`at` is `yesterday`, but it takes the number of a commit"):
+        replayed(at="yesterday")
+    with pytest.raises(EngineError, match=r"no commit 99 in .* yet: the last one is \d"):
+        replayed(at=99)
 
 
 def test_partial_images_follow_renamed_and_dropped_columns(
