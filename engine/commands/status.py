@@ -33,6 +33,8 @@ EVENTS_FEED = "(events)"
 FRESH_SECONDS = 20.0
 """How long a source's report that it has nothing more is taken as current: a few heartbeats."""
 
+_SHOWN_NAMES = 5
+
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
@@ -96,6 +98,8 @@ class Status:
     """The part of the server's tables that the output has, such as `2/4`; empty for all of them."""
     prepared: tuple[PreparedTransaction, ...] = ()
     """In the order in which they were prepared."""
+    changed_by_statement: tuple[str, ...] = ()
+    """The tables whose rows statements have changed without row events."""
 
     def json(self) -> str:
         """One JSON object; the keys are the field names."""
@@ -124,6 +128,10 @@ class Status:
                 *([("oldest commit", str(self.oldest_commit))] if self.oldest_commit else []),
             ]
         lines += _snapshot_lines(self.snapshots)
+        if self.changed_by_statement:
+            more = len(self.changed_by_statement) - _SHOWN_NAMES
+            shown = ", ".join(self.changed_by_statement[:_SHOWN_NAMES])
+            lines.append(("changed by statement", shown + (f" and {more:,} more" if more > 0 else "")))
         if self.prepared:
             first = self.prepared[0]
             shown = f"{len(self.prepared):,}, the first of commit {first.commit}: {first.xid}"
@@ -189,6 +197,7 @@ def status(out: OutputPlace | str) -> Status:
             for each in summary.snapshots.tables
         ),
         prepared=commit.prepared,
+        changed_by_statement=tuple(sorted(map(str, summary.schema_state.rewritten()))),
         tables=tuple(sorted(tables, key=lambda table: (-table.bytes, table.database, table.table))),
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from engine.commands.status import status
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
 from engine.output.schema_history import rewritten_tables
@@ -74,6 +75,7 @@ def test_a_table_is_not_replayed_before_a_snapshot(
     assert replayed(spark, tmp_path, f"{DATABASE}.other") == selected(server, f"{DATABASE}.other")
     with pytest.raises(EngineError, match=r"without row events by the statement `UPDATE t JOIN other USING"):
         replayed(spark, tmp_path, f"{DATABASE}.t")
+    assert status(tmp_path).changed_by_statement == (f"{DATABASE}.t",)
     assert request(tmp_path, f"{DATABASE}.t").status == 0
     drain(server, tmp_path, **STREAM)
     server.execute(f"UPDATE {DATABASE}.t SET v = v + 1 WHERE id > 1")
