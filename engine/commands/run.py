@@ -166,8 +166,13 @@ def follow_server(
         before = outcome.add(before)
         if failed := outcome.snapshot.get("failed"):
             out = settings.pipeline.out
-            sentence = f"{failed} tables were set aside: `binlog-engine status {out}` says why"
-            observer.warn("set_aside", sentence, tables=failed)
+            tables = "1 table was" if failed == 1 else f"{failed} tables were"
+            sentence = f"{tables} set aside: `binlog-engine status {out}` says why"
+            if settings.stream.stop_at_end and outcome.error is None:
+                # Otherwise a job that reads tables once would take an output without them for complete.
+                outcome.error = sentence
+            else:
+                observer.warn("set_aside", sentence, tables=failed)
         if outcome.stopped:
             return outcome
         if worked:

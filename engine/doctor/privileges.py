@@ -98,9 +98,12 @@ def check_privileges(
     select_level: Level = "required" if facts.lacks_names else "advice"
     why = "column names that the binlog lacks come from the server, and snapshots read the rows"
     yield _on_tables(grants, user, "SELECT", tables, tables.names, select_level, why)
-    locked = tables.locked_by_snapshots(facts, prepares=prepares)
-    why = "a snapshot locks these tables for an instant (docs/snapshots.md)"
-    yield _on_tables(grants, user, "LOCK TABLES", tables, locked, "advice", why)
+    if tables.names:
+        locked = tables.locked_by_snapshots(facts, prepares=prepares)
+        why = "a snapshot locks these tables for an instant, and sets aside those that it cannot lock"
+        yield _on_tables(grants, user, "LOCK TABLES", tables, locked, "advice", why)
+    else:
+        yield Finding("privilege LOCK TABLES", "not known: this user sees no table")
     if prepares and facts.flavor == "mysql" and facts.version_tuple >= _XA_RECOVER_ADMIN_SINCE:
         why = "the engine asks which XA transactions are prepared (docs/snapshots.md, docs/output.md)"
         yield _global(grants, user, ("XA_RECOVER_ADMIN",), "advice", why)

@@ -30,6 +30,8 @@ from tests.support.engine_run import wait_until
 Change = tuple[int, str, str, Row]
 """`_seq`, table, `_change_type` and the compared columns."""
 _POLL_SECONDS = 0.02
+_LONGEST_DELAY_SECONDS = 900.0
+"""It reads row by row: on a busy machine the engine is faster."""
 _CHECKED_AGAIN = 20
 """Of so many commits, one is read again at the end."""
 
@@ -74,7 +76,7 @@ class Follower(threading.Thread):
     def unknown_tables(self) -> list[str]:
         """Those of which not all rows are known after the last commit."""
         is_there = lambda: self.commits > self._log.latest_version()  # noqa: E731
-        wait_until(is_there, "reading of all commits", check=self.check)
+        wait_until(is_there, "reading of all commits", _LONGEST_DELAY_SECONDS, check=self.check)
         return [name for name, state in self._tables.items() if not state.is_known]
 
     def finish(self) -> dict[str, Counter[Row]]:
