@@ -155,11 +155,11 @@ def _refuse_unknown(table: SettingsTable, declared: Sequence[DeclaredSetting]) -
 
 
 def _convert(declared: DeclaredSetting, value: object, source: str) -> object:
-    name, convert = _CONVERSIONS[declared.kind]
+    wanted, convert = _CONVERSIONS[declared.kind]
     try:
         converted = convert(value)
     except (ValueError, TypeError, KeyError, OverflowError):
-        raise EngineError(f"{source} wants a value of type {name}, not {value!r}") from None
+        raise EngineError(f"{source} wants {wanted}, not {value!r}") from None
     if declared.choices and converted not in declared.choices:
         raise EngineError(f"{source} is one of {', '.join(declared.choices)}, not {value!r}")
     least, most = declared.setting.least, declared.setting.most
@@ -230,13 +230,13 @@ def _place(value: object) -> OutputPlace:
 
 
 _CONVERSIONS: dict[object, tuple[str, Callable[[object], object]]] = {
-    bool: ("bool", _truth),
-    int: ("int", _integer),
-    float: ("float", _number),
-    str: ("str", _text),
-    tuple: ("str", _texts),
-    Path: ("str", _path),
-    OutputPlace: ("str", _place),
+    bool: ("true or false", _truth),
+    int: ("a whole number", _integer),
+    float: ("a number", _number),
+    str: ("a text", _text),
+    tuple: ("a text or a list of texts", _texts),
+    Path: ("a path", _path),
+    OutputPlace: ("a folder or a URL", _place),
 }
-"""Type of a setting → the type's name in errors, and the conversion of a flag's, variable's or file's value.
+"""Type of a setting → what errors ask for, and the conversion of a flag's, variable's or file's value.
 Conversions raise Python's own errors for values of another type."""

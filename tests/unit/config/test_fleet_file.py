@@ -83,7 +83,7 @@ defaults_file = "{root}/my.cnf"
         ("root='r'\n[source.a]\nuser='u'\nport=0", r"^port in \[source.a\] of .*fleet.toml is at least 1"),
         (
             "root='r'\n[defaults]\nport='x'\n[source.a]\nuser='u'",
-            r"^\[source.a\] of .*: port in \[defaults\] of .*fleet.toml wants a value of type int",
+            r"^\[source.a\] of .*: port in \[defaults\] of .*fleet.toml wants a whole number",
         ),
         ("root='r'\n[source.a]\nuser='u'\ntables='t'", r"^\[source.a\] of .*: --tables t names no database"),
         ("root='r'\n[source.a]\nuser='u'\nshard='3/2'", "--shard 3/2 is not one of several parts"),
