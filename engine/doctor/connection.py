@@ -9,7 +9,7 @@ from engine.config.server_address import ServerAddress
 from engine.doctor.finding import Finding
 from engine.errors import ConnectionFailed, EngineError
 from engine.net.client.connection import Connection
-from engine.net.client.explained import explained
+from engine.net.client.explained import account_of, explained
 from engine.net.client.refusals import Refusal
 
 _CLOCK_SECONDS = 2.0
@@ -38,9 +38,7 @@ def check_connection(connection: Connection, address: ServerAddress) -> Iterator
 def account(connection: Connection) -> str:
     """The account of the session, as GRANT takes it. Raises `Refusal`."""
     with explained(connection):
-        name = connection.query("SELECT CURRENT_USER()")[0][0] or ""
-    user, _, host = name.rpartition("@")
-    return f"{connection.quote(user)}@{connection.quote(host)}"
+        return account_of(connection)
 
 
 def _tls_finding(connection: Connection, address: ServerAddress) -> Finding:

@@ -19,7 +19,7 @@ from engine.binlog.gtid_set import MariadbGtidSet
 from engine.binlog.position import BinlogPosition
 from engine.errors import EngineError
 from engine.net.client.connection import Connection
-from engine.net.client.explained import context_of, explained
+from engine.net.client.explained import account_in_words, context_of, explained
 from engine.net.client.refusals import explain
 from engine.net.client.server_queries import end_of_binlog, gives_places, gtid_set_at
 from engine.net.client.source_facts import SourceFacts
@@ -197,7 +197,8 @@ class TableLocks:
             if error.code in _DENIED:
                 raise EngineError(
                     f"user '{connection.user}' may not lock {shown}, which its snapshot needs for an "
-                    f"instant: run GRANT SELECT, LOCK TABLES ON {tables[0].partition('.')[0]}.* there"
+                    f"instant: run GRANT SELECT, LOCK TABLES ON {tables[0].partition('.')[0]}.* TO "
+                    f"{account_in_words(connection)} there"
                 ) from error
             raise explain(error, context_of(connection)) from error
         try:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from engine.errors import EngineError
 from engine.net.client.connection import Connection
-from engine.net.client.refusals import Context, explain
+from engine.net.client.refusals import UNKNOWN_ACCOUNT, Context, explain
 from engine.net.protocol.packets import ServerError
 from engine.net.protocol.wire import ProtocolError
 
@@ -43,5 +44,21 @@ def context_of(
     position: int | None = None,
     server_id: int | None = None,
 ) -> Context:
-    """The context for `explain` of a connection that is logged in."""
-    return Context(str(connection.endpoint), connection.user, file, position, server_id, logged_in=True)
+    """The context for `explain` of a connection that is logged in, which can be asked for its account."""
+    where, user, account = str(connection.endpoint), connection.user, account_in_words(connection)
+    return Context(where, user, file, position, server_id, logged_in=True, account=account)
+
+
+def account_of(connection: Connection) -> str:
+    """The account of the session, as GRANT takes it. Raises `ServerError`, outside of `explained`."""
+    name = connection.query("SELECT CURRENT_USER()")[0][0] or ""
+    user, _, host = name.rpartition("@")
+    return f"{connection.quote(user)}@{connection.quote(host)}"
+
+
+def account_in_words(connection: Connection) -> str:
+    """The account for a message: how to find it if the server does not tell, after its error perhaps."""
+    try:
+        return account_of(connection)
+    except (EngineError, LookupError):
+        return UNKNOWN_ACCOUNT

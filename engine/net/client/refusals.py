@@ -11,6 +11,9 @@ from engine.dataclass import dataclass
 from engine.errors import EngineError
 from engine.net.protocol.packets import ServerError
 
+UNKNOWN_ACCOUNT = "the account that SELECT CURRENT_USER() shows for this user"
+"""What a message says instead of an account that is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -26,6 +29,8 @@ class Context:
     """The server id of this replica, used for the dump."""
     logged_in: bool = False
     """Whether the login is complete, so that denied access means a missing privilege."""
+    account: str = UNKNOWN_ACCOUNT
+    """The account as GRANT takes it, whose host the user's name does not tell."""
 
     @property
     def position_text(self) -> str:
@@ -61,7 +66,7 @@ class _Explanation:
         return self.code == code and self.fragment in message and (logged_in or not self.logged_in)
 
 
-_GRANT = "run GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user} there"
+_GRANT = "run GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {account} there"
 _NO_PRIVILEGE = "user {user} lacks the privileges to read the binlog of {where} ({message}): " + _GRANT
 _PURGED = (
     "{where} does not have {position} any more, its binlogs were purged or were reset (or it never existed): "
@@ -190,6 +195,7 @@ def explain(error: ServerError, context: Context) -> Refusal:
     sentence = row.sentence.format(
         where=context.where,
         user=f"'{context.user}'",
+        account=context.account,
         position=context.position_text,
         server_id=context.server_id,
         message=message,

@@ -87,8 +87,10 @@ class TestConnection:
     def test_missing_privilege(self, server: Server, out: Path) -> None:
         server.create_replication_user("powerless", SECRET, privileges="USAGE")
         ended = run(server, out, user="powerless", password=SECRET)
-        refused(ended, "'powerless'", "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'powerless'")
+        grant = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'powerless'@'%'"
+        refused(ended, "'powerless'", f"run {grant} there")
         assert CommitLog(out).latest() is None
+        server.execute(grant)
 
     def test_server_id_in_use(self, mysql97: Server, out: Path, tmp_path: Path) -> None:
         mysql97.execute("CREATE DATABASE IF NOT EXISTS server_id")

@@ -132,11 +132,12 @@ def test_replicas_seen_from_another_session_of_mariadb(mariadb118: Server) -> No
 def test_a_missing_privilege_is_named(server: Server, privileges: str) -> None:
     with open_as(server, privileges) as connection:
         facts = source_facts.read_facts(connection)
-        with pytest.raises(Refusal, match="GRANT REPLICATION SLAVE, REPLICATION CLIENT ON"):
+        context = context_of(connection)
+        with pytest.raises(Refusal, match=r"GRANT REPLICATION SLAVE, .* TO 'limited'@'%' there"):
             dump_requests.prepare_dump(connection, facts, heartbeat_seconds=1, replica_uuid=str(uuid.uuid4()))
             dump_requests.register(connection, 4714)
             dump_requests.start_dump(connection, "", 4, 4714, non_block=True)
-            raise explain(packets.parse_err(first_answer(connection)), context_of(connection))
+            raise explain(packets.parse_err(first_answer(connection)), context)
 
 
 def test_positions_need_a_privilege(server: Server) -> None:

@@ -93,7 +93,7 @@ def test_tables_that_need_a_lock_are_set_aside_without_the_privilege(
     for table in locked:
         assert states[table].reason == (
             f"user '{NAME}' may not lock `{DATABASE}`.`{table}`, which its snapshot needs for an instant: "
-            f"run GRANT SELECT, LOCK TABLES ON `{DATABASE}`.* there"
+            f"run GRANT SELECT, LOCK TABLES ON `{DATABASE}`.* TO '{NAME}'@'%' there"
         )
     for table in set(TABLES) - locked:
         assert read_rows(tmp_path, DATABASE, table, ("id", "v")).total() == 3

@@ -109,6 +109,8 @@ def dumped(bytes_of: Callable[[], bytes]) -> Callable[[Talk], None]:
         talk.log_in()
         talk.statement()
         talk.send(OK)
+        assert talk.statement() == "SELECT CURRENT_USER()"
+        talk.answer(["CURRENT_USER()"], [["u@%"]])
         talk.command()
         talk.send_bytes(bytes_of())
 

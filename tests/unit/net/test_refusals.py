@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -94,6 +95,20 @@ def test_sentences(code: int, message: str, context: Context, says: str, retryab
     assert "db1:3306" in str(refusal)
     assert "\n" not in str(refusal)
     assert (refusal.code, refusal.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize(
+    ("context", "account"),
+    [
+        (DUMP, "the account that SELECT CURRENT_USER() shows for this user"),
+        (replace(DUMP, account="'repl'@'10.0.0.%'"), "'repl'@'10.0.0.%'"),
+    ],
+)
+def test_missing_privileges_are_granted_to_an_account(context: Context, account: str) -> None:
+    refusal = explain(ServerError(1227, "42000", "Access denied; you need …"), context)
+    assert str(refusal).endswith(
+        f": run GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {account} there"
+    )
 
 
 def test_a_refusal_survives_a_process_border() -> None:
