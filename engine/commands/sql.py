@@ -35,6 +35,7 @@ from engine.output.commit_log import CommitLog
 from engine.output.files import opening
 from engine.output.folder import open_output
 from engine.output.storage import OutputPlace
+from engine.output.table_names import require_matches
 from engine.pipeline.outcome import Outcome
 from engine.schema.schema_file import read_schema_file
 from engine.schema.session import Flavor
@@ -120,6 +121,9 @@ def _output(settings: SqlSettings, server: _Server | None) -> Iterator[OutputPla
     if server is None and (given := settings.output) is not None:
         if open_output(given).commit < 0:
             raise EngineError(f"there is no output of binlog-engine in {given}: give one, or binlog files")
+        with opening(given):
+            log = CommitLog(given)
+            require_matches(log, log.latest_version(), settings.tables)
         yield given
         return
     # Refuses wrong values before anything is decoded.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
 from engine.schema.changes import TableName
@@ -34,6 +35,22 @@ def find_table(log: CommitLog, commit: int, given: str) -> TableName:
     raise EngineError(
         f"there is no table {given} in {log.out} up to commit {commit}: {_instead(given, names)}"
     )
+
+
+def require_matches(log: CommitLog, commit: int, patterns: Sequence[str]) -> None:
+    """Raise `EngineError` if a pattern of `--tables` matches no table that the output has had.
+
+    A table that only statements without row events changed is not known, but it may be wanted.
+    """
+    changes = log.schema_state_at(commit).changes()
+    rewritten = {name for entry in changes for name in entry.change.rewritten}
+    names = sorted({*known_tables(log, commit), *rewritten}, key=str)
+    tables = [(name.database, name.table) for name in names]
+    for pattern in patterns:
+        for missed in TableFilter((pattern,)).unmatched(tables):
+            raise EngineError(
+                f"no table in {log.out} matches {missed} up to commit {commit}: {_instead(pattern, names)}"
+            )
 
 
 def _instead(given: str, names: Iterable[TableName]) -> str:

@@ -21,7 +21,7 @@ from engine.commands.sql import write_script
 from engine.config.settings import SqlSettings
 from engine.errors import EngineError
 from tests.servers import FLAVORS, Server
-from tests.support.engine_run import drain, end_of_binlog, run_command
+from tests.support.engine_run import assert_one_sentence, drain, end_of_binlog, run_command
 from tests.support.sql_scripts import TypedTables, execute_script
 
 pytestmark = pytest.mark.server
@@ -262,6 +262,15 @@ def test_other_tables_and_partial_images_redone(played: Played) -> None:
     played.server.execute(f"DELETE FROM {OTHER}.keyed WHERE id = 7")
     execute_script(played.server, redo)
     assert played.server.query(f"SELECT v FROM {OTHER}.keyed WHERE id = 7") == [("v",)]
+
+
+def test_tables_that_the_output_does_not_have(played: Played) -> None:
+    for how in ((), ("--undo",)):
+        ended = run_command("sql", str(played.out), f"--tables={OTHER}.keyed,{OTHER}.keylesss", *how)
+        assert (ended.status, ended.stdout) == (1, "")
+        assert_one_sentence(ended)
+        assert f"matches --tables {OTHER}.keylesss" in ended.sentence
+        assert f"did you mean {OTHER}.keyless?" in ended.sentence
 
 
 @pytest.mark.parametrize("flavor", ["mysql-9.7", "mariadb-11.8"])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition, SourcePosition
 from engine.commands.vacuum import vacuum
 from engine.config.retention import Retention
+from engine.errors import EngineError
 from engine.output import log_files, schema_state
 from engine.output.commit import Commit, Summary
 from engine.output.commit_log import CommitLog
@@ -22,7 +23,7 @@ from engine.output.log_files import CommitLogError
 from engine.output.log_json import Malformed
 from engine.output.schema_history import rewritten_tables, schema_history, stored_schema
 from engine.output.schema_state import LoggedChange
-from engine.output.table_names import known_tables
+from engine.output.table_names import known_tables, require_matches
 from engine.schema.changes import DatabaseChange, SchemaChange, TableChange, TableName
 from engine.schema.model import SchemaModel
 from engine.spark.log_view import LogView
@@ -409,3 +410,19 @@ def test_tables_that_a_filter_left_out_are_not_the_outputs(tmp_path: Path) -> No
     inside, outside = defined(ORDERS, 1, "a"), defined(ITEMS, 1, "a", outside=True)
     log = fill(tmp_path, [[learned(inside), learned(outside)]] * 7)
     assert known_tables(log, 6) == [ORDERS]
+
+
+def test_patterns_that_match_no_table_are_refused(tmp_path: Path) -> None:
+    inside, outside = defined(ORDERS, 1, "a"), defined(ITEMS, 1, "a", outside=True)
+    log = fill(tmp_path, [[learned(inside), learned(outside)]])
+    require_matches(log, 0, ())
+    require_matches(log, 0, ("*.*", f"{ORDERS}", "shop.o[r]*"))
+    for pattern, instead in (
+        ("shop.order", f"did you mean {ORDERS}?"),
+        ("nothing.alike", f"it has {ORDERS}"),
+        (f"{ITEMS}", f"did you mean {ORDERS}?"),
+    ):
+        with pytest.raises(EngineError) as refused:
+            require_matches(log, 0, ("*.*", pattern))
+        expected = f"no table in {tmp_path} matches --tables {pattern} up to commit 0: {instead}"
+        assert str(refused.value) == expected
