@@ -24,6 +24,8 @@ class Narrator(Observer):
         self._attempt = 0
         self._commit = -1
         self._snapshot_finished = False
+        self._empty_requests = 0
+        """Of this run, so far."""
         self._warned_of: set[str] = set()
         """Sentences about snapshots that wait, which are said once."""
 
@@ -31,6 +33,7 @@ class Narrator(Observer):
         self._attempt += 1
         self._commit = plan.expected_commit
         self._snapshot_finished = False
+        self._empty_requests = 0
         origin = plan.origin
         if isinstance(origin, FileSource):
             source, place = f"{len(origin.files)} files", str(origin.files[0])
@@ -53,6 +56,7 @@ class Narrator(Observer):
 
     def reported(self, report: Report) -> None:
         if isinstance(report.body, SnapshotProgress):
+            self._warn_of_empty_requests(report.body)
             self._warn_of_waits(report.body)
         match report.body:
             case SinkReady(commit=commit):
@@ -78,12 +82,6 @@ class Narrator(Observer):
                 )
             case SnapshotProgress(finished=True) as progress if not self._snapshot_finished:
                 self._snapshot_finished = True
-                if progress.empty_requests:
-                    self._listener.warn(
-                        "snapshot_without_tables",
-                        "a snapshot was asked for, but this user sees none of its tables on the server: "
-                        "check the names, and the privilege SELECT",
-                    )
                 self._listener.inform(
                     "snapshot_ended",
                     f"{progress.rows} rows of {progress.done} tables read, {progress.failed} set aside",
@@ -97,6 +95,16 @@ class Narrator(Observer):
     def run_ended(self, outcome: Outcome) -> None:
         how = "was stopped" if outcome.stopped else "failed" if outcome.error else "ended"
         self._listener.inform("run_ended", f"run {self._attempt} {how}", attempt=self._attempt, how=how)
+
+    def _warn_of_empty_requests(self, progress: SnapshotProgress) -> None:
+        for patterns in progress.empty_requests[self._empty_requests :]:
+            self._listener.warn(
+                "snapshot_without_tables",
+                f"a snapshot of {patterns} was asked for, but this user sees none of its tables on the "
+                "server: check the names, and the privilege SELECT",
+                patterns=patterns,
+            )
+        self._empty_requests = len(progress.empty_requests)
 
     def _warn_of_waits(self, progress: SnapshotProgress) -> None:
         xid = progress.waits_for_prepared

@@ -130,8 +130,8 @@ class SnapshotProgress(Variant, frozen=True, tag="snapshot"):
     done: int = 0
     failed: int = 0
     """Tables that were set aside."""
-    empty_requests: int = 0
-    """Requests for which the user sees no table."""
+    empty_requests: tuple[str, ...] = ()
+    """The patterns of each request for which the user sees no table."""
     rows: int = 0
     """In the output, and on disk with the next commit."""
     expected_rows: int = 0

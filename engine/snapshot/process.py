@@ -178,7 +178,8 @@ class _Snapshots:
             ]
             estimates = expected_rows(connection, {name.database for name in names})
         if not names:
-            self._progress = replaced(self._progress, empty_requests=self._progress.empty_requests + 1)
+            empty = (*self._progress.empty_requests, ", ".join(request.tables))
+            self._progress = replaced(self._progress, empty_requests=empty)
         tables = [
             TableSnapshot(name.database, name.table, request.id, "waiting", expected_rows=estimates.get(name))
             for name in names

@@ -126,6 +126,18 @@ def test_without_a_log_only_warnings_are_shown(tmp_path: Path) -> None:
     assert stream.getvalue() == "binlog-engine: warning: it went away\n"
 
 
+def test_requests_of_tables_that_are_not_there_are_warned_of_once(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    narrator = Narrator(Display(stream))
+    narrator.run_started(plan(tmp_path))
+    for empty in ((), ("shop.product",), ("shop.product",), ("shop.product", "a.b, a.c")):
+        narrator.reported(Report("snapshot", SnapshotProgress(empty_requests=empty, finished=True)))
+    assert [line.partition(" was asked for")[0] for line in stream.getvalue().splitlines()] == [
+        "binlog-engine: warning: a snapshot of shop.product",
+        "binlog-engine: warning: a snapshot of a.b, a.c",
+    ]
+
+
 def test_progress_is_a_line_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.commands.run_progress._LOGGED_SECONDS", 0.0)
     stream = io.StringIO()
