@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from engine.binlog.gtid_set import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from engine.binlog.gtid_set import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from engine.config.output_place import OutputPlace
 from engine.errors import EngineError
 from engine.output.commit_log import CommitLog
@@ -30,7 +30,7 @@ def table_at(
     `commit` is its number; `gtid` a GTID, or a set of them, of which it is the first commit with all;
     `timestamp` (ISO 8601; UTC without an offset) chooses the last commit written until then. A commit
     contains whole transactions, perhaps several. `options` are those of `replay_table`. Raises `EngineError`
-    as `replay_table`, and for a GTID that the output does not contain.
+    as `replay_table`, and for a text that is no GTID, or one that the output does not contain.
     """
     arguments = {"commit": commit, "gtid": gtid, "timestamp": timestamp}
     given = [name for name, value in arguments.items() if value is not None]
@@ -44,13 +44,22 @@ def table_at(
 
 def commit_with_gtid(log: CommitLog, text: str) -> int:
     """The first commit after which the output has all transactions of a GTID set. Raises `EngineError`."""
-    latest, oldest = log.latest_version(), log.oldest_version()
+    last = log.latest()
+    if last is None:
+        raise EngineError(f"there are no commits in {log.out}: give the output folder of `binlog-engine run`")
+    latest, oldest, flavor = last.version, log.oldest_version(), last.position.flavor
+    wanted = parse_gtid_set(text, flavor)
+    if not str(wanted):
+        raise EngineError("`gtid` is empty: give a GTID, or a set of them")
+    if not last.position.gtid_set:
+        raise EngineError(
+            f"the changes in {log.out} have no GTIDs up to commit {latest}: choose with `commit` or "
+            "`timestamp`"
+        )
 
     def has_all(version: int) -> bool:
-        position = log.read(version).position
-        if position.gtid_set is None:
-            return False
-        return _covers(parse_gtid_set(position.gtid_set, position.flavor), text, position.flavor)
+        reached = log.read(version).position.gtid_set
+        return reached is not None and _covers(parse_gtid_set(reached, flavor), wanted)
 
     # The sets only grow.
     found = oldest + bisect_left(range(oldest, latest + 1), True, key=has_all)
@@ -59,8 +68,7 @@ def commit_with_gtid(log: CommitLog, text: str) -> int:
     return found
 
 
-def _covers(reached: Any, text: str, flavor: str) -> bool:
-    wanted = parse_gtid_set(text, flavor)
+def _covers(reached: GtidSet, wanted: GtidSet) -> bool:
     if isinstance(wanted, MysqlGtidSet):
         return isinstance(reached, MysqlGtidSet) and reached.covers(wanted)
     assert isinstance(wanted, MariadbGtidSet) and isinstance(reached, MariadbGtidSet)

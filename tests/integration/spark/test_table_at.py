@@ -49,5 +49,7 @@ def test_every_gtid(
         beyond = "0-1-999999999" if "mariadb" in flavor else "00000000-0000-0000-0000-00000000ffff:1"
         with pytest.raises(EngineError, match="does not contain the GTID"):
             table_at(spark, tmp_path, "stood.t", gtid=beyond)
+        with pytest.raises(EngineError, match=r"^`abc` is not a M.* GTID"):
+            table_at(spark, tmp_path, "stood.t", gtid="abc")
     finally:
         server.execute("DROP DATABASE stood")
