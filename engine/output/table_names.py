@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 
 from engine.config.table_filter import TableFilter
 from engine.errors import EngineError
@@ -32,9 +33,12 @@ def find_table(log: CommitLog, commit: int, given: str) -> TableName:
     for name in names:
         if str(name) == given:
             return name
-    raise EngineError(
-        f"there is no table {given} in {log.out} up to commit {commit}: {_instead(given, names)}"
-    )
+    instead = _instead(given, names)
+    for name in names:
+        if fnmatchcase(str(name), given):
+            instead = f"give the name of one table, such as {name}, not a pattern"
+            break
+    raise EngineError(f"there is no table {given} in {log.out} up to commit {commit}: {instead}")
 
 
 def require_matches(log: CommitLog, commit: int, patterns: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.binlog.position import BinlogPosition
@@ -317,6 +317,8 @@ def test_a_read_with_present_columns(table: Table, spark: SparkSession) -> None:
         "_seq",
         "label",
     ]
+    with pytest.raises(AnalysisException, match=r"give the name of one table, such as shop.orders"):
+        spark.read.format("binlog").options(**{**options, "tables": "shop.*"}).load(str(table.output.path))
     stream = spark.readStream.format("binlog").options(**options).load(str(table.output.path))
     with pytest.raises(StreamingQueryException, match="a stream cannot have the option `currentColumns`"):
         stream.writeStream.format("noop").start().awaitTermination()

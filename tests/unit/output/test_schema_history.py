@@ -23,7 +23,7 @@ from engine.output.log_files import CommitLogError
 from engine.output.log_json import Malformed
 from engine.output.schema_history import rewritten_tables, schema_history, stored_schema
 from engine.output.schema_state import LoggedChange
-from engine.output.table_names import known_tables, require_matches
+from engine.output.table_names import find_table, known_tables, require_matches
 from engine.schema.changes import DatabaseChange, SchemaChange, TableChange, TableName
 from engine.schema.model import SchemaModel
 from engine.spark.log_view import LogView
@@ -426,3 +426,17 @@ def test_patterns_that_match_no_table_are_refused(tmp_path: Path) -> None:
             require_matches(log, 0, ("*.*", pattern))
         expected = f"no table in {tmp_path} matches --tables {pattern} up to commit 0: {instead}"
         assert str(refused.value) == expected
+
+
+def test_a_table_is_found_by_its_name_not_by_a_pattern(tmp_path: Path) -> None:
+    star = TableName("shop", "o*")
+    log = fill(tmp_path, [[learned(defined(ORDERS, 1, "a")), learned(defined(star, 1, "a"))]])
+    assert find_table(log, 0, "shop.o*") == star
+    with pytest.raises(EngineError, match=r"did you mean shop\.orders\?$"):
+        find_table(log, 0, "shop.order*x")
+    with pytest.raises(EngineError) as refused:
+        find_table(log, 0, "shop.or*")
+    assert str(refused.value) == (
+        f"there is no table shop.or* in {tmp_path} up to commit 0: give the name of one table, such as "
+        f"{ORDERS}, not a pattern"
+    )
