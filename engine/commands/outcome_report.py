@@ -18,7 +18,8 @@ def summary(outcome: Outcome, *, verbose: bool) -> str:
     position = totals.get("position") or {}
     where = f", up to {position['file']}:{position['position']}" if position else ""
     lines = [
-        f"{totals.get('rows', 0):,} rows of {totals.get('transactions', 0):,} transactions in "
+        # Not "of" transactions: snapshots read rows, too.
+        f"{totals.get('rows', 0):,} rows and {totals.get('transactions', 0):,} transactions in "
         f"{totals.get('commits', 0):,} commits, {outcome.seconds:.2f} s{where}"
     ]
     if skipped := totals.get("skipped_corrupt_events"):

@@ -298,7 +298,8 @@ class Supervisor:
                 process.kill()
             process.join()
         self._take_reports(reports)
-        if self._outcome.stopped:
+        if self._outcome.error is None and not self._sink_done:
+            # The sink has just made its last commit.
             self._measure()
         exitcode = None if sink is None or self._sink_done else sink.exitcode
         # Then it is not known what it has committed, unless SIGTERM came before it had begun.

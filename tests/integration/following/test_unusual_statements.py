@@ -158,7 +158,7 @@ def test_a_comment_that_ends_like_an_atomic_create(server: Server, tmp_path: Pat
         "INSERT INTO noted VALUES (2)",
     )
     ended = drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
-    assert "of 4 transactions" in ended.stderr
+    assert "and 4 transactions" in ended.stderr
     assert rows_of(tmp_path, "commented") == [{"id": 1}]
     assert rows_of(tmp_path, "noted") == [{"id": 2}]
 
@@ -173,7 +173,7 @@ def test_a_table_is_never_there_without_the_rows_of_its_select(server: Server, t
         "CREATE TABLE parted_select PARTITION BY HASH (id) SELECT 3 AS id",
     )
     ended = drain(server, tmp_path, "--commit-bytes=1", start=start, tables=f"{DATABASE}.*")
-    assert "of 2 transactions in 2 commits" in ended.stderr
+    assert "and 2 transactions in 2 commits" in ended.stderr
     assert rows_of(tmp_path, "from_select") == [{"id": 1}, {"id": 2}]
     assert rows_of(tmp_path, "parted_select") == [{"id": 3}]
 
@@ -238,7 +238,7 @@ def test_programs_that_begin_a_transaction(server: Server, tmp_path: Path) -> No
         "CREATE PROCEDURE begun_again() START TRANSACTION",
     )
     ended = drain(server, tmp_path, start=start, tables=f"{DATABASE}.*")
-    assert "of 3 transactions" in ended.stderr
+    assert "and 3 transactions" in ended.stderr
     assert Changes(tmp_path).events().num_rows == 3
 
 

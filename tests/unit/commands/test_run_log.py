@@ -202,7 +202,7 @@ def test_what_processes_write_to_standard_error_is_in_the_log(capfd: pytest.Capt
 def test_without_a_log_an_error_is_raised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EngineError, match=r"^torn$"):
         show_run(lambda observer: Outcome(error="torn"), decode_settings(tmp_path))
-    assert capsys.readouterr().err == "0 rows of 0 transactions in 0 commits, 0.00 s\n"
+    assert capsys.readouterr().err == "0 rows and 0 transactions in 0 commits, 0.00 s\n"
 
 
 def test_http_needs_a_valid_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
