@@ -37,8 +37,8 @@ _MAINTENANCE_IN_USE = (
 def output_lock(out: OutputPlace, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
     """Hold the lock of the output `out`, whose folder is created if missing.
 
-    The lock file contains the process id. Raises `OutputError` if another process still holds the lock after
-    `patience` seconds.
+    The lock file contains the command's process id. Raises `OutputError` if another process still holds the
+    lock after `patience` seconds.
     """
     make_working_folder(out)
     with _locked(out, LOCK_FILE, patience, _WRITER_IN_USE):
@@ -71,5 +71,5 @@ def _locked(out: OutputPlace, name: str, patience: float, in_use: str) -> Iterat
 
 
 def lock_holder(out: OutputPlace) -> int | None:
-    """The id of this machine's process that holds the lock of the output `out`; None if there is none."""
+    """The id of this machine's command that holds the lock of the output `out`; None if there is none."""
     return holder_of(working_folder(out) / LOCK_FILE)
