@@ -49,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Command = options.command
     try:
         with stop_signals_raised():
+            if "log_format" not in options:
+                dispatch.warn_of_variables()
             return command(options)
     except EngineError as error:
         if options.verbose:

@@ -23,6 +23,7 @@ from engine.config.settings import (
     ConsumersSettings,
     DecodeSettings,
     FileEventsSettings,
+    FleetSettings,
     MirrorSettings,
     RunSettings,
     ServerEventsSettings,
@@ -32,13 +33,27 @@ from engine.config.settings import (
     VacuumSettings,
     VerifySettings,
 )
-from engine.errors import EngineError
+from engine.config.variables import misspelled_variables
+from engine.errors import EngineError, printable
 from engine.pipeline.fork_server import start_fork_server
+from engine.pipeline.observer import Happening
 from engine.pipeline.stop_signals import signals_blocked
 
 if TYPE_CHECKING:
     from engine.commands.run_log import RunLog
     from engine.config.fleet_file import FleetFile
+
+_SETTINGS = (
+    RunSettings,
+    FleetSettings,
+    DecodeSettings,
+    SnapshotSettings,
+    CheckSettings,
+    SqlSettings,
+    CompactSettings,
+    MirrorSettings,
+)
+"""All that have settings."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,11 +130,25 @@ def _fleet_words(words: list[str]) -> tuple[str, Path]:
 
 def _logged(settings: LogSettings, command: Callable[[RunLog | None], int]) -> int:
     """The exit code of a command that gets the log that `settings` ask for, or None."""
+
+    def warned(log: RunLog | None) -> int:
+        warn_of_variables(log)
+        return command(log)
+
     if settings.log_format is None:
-        return command(None)
+        return warned(None)
     with signals_blocked():
         from engine.commands.logged import logged
-    return logged(settings, command)
+    return logged(settings, warned)
+
+
+def warn_of_variables(log: RunLog | None = None) -> None:
+    """Say in the log, or on standard error, which variables look like those of settings, but are ignored."""
+    for sentence in misspelled_variables(os.environ, _SETTINGS):
+        if log is None:
+            print(f"binlog-engine: warning: {printable(sentence)}", file=sys.stderr)
+        else:
+            log.write(Happening("warning", "variable", sentence))
 
 
 def events(options: argparse.Namespace) -> int:

@@ -22,6 +22,8 @@ from engine.dataclass import dataclass
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+VARIABLE_PREFIX = "BINLOG_ENGINE_"
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -54,7 +56,7 @@ class DeclaredSetting:
     @property
     def variable(self) -> str:
         """The environment variable."""
-        return "BINLOG_ENGINE_" + self.name.upper()
+        return VARIABLE_PREFIX + self.name.upper()
 
 
 def declared_settings(owner: type[DataclassInstance]) -> Iterator[DeclaredSetting]:

@@ -10,7 +10,8 @@ import pytest
 from engine.cli import main
 from engine.config.resolve import resolve as resolve_settings
 from engine.config.setting import declared_settings, groups
-from engine.config.settings import FileEventsSettings, RunSettings
+from engine.config.settings import FileEventsSettings, RunSettings, SnapshotSettings
+from engine.config.variables import misspelled_variables
 from engine.errors import EngineError
 
 NEEDED_VARIABLES = {"BINLOG_ENGINE_USER": "repl", "BINLOG_ENGINE_OUT": "changes"}
@@ -134,6 +135,38 @@ def test_errors_name_where_the_value_came_from() -> None:
         resolve({"port": "x"})
     with pytest.raises(EngineError, match=r"^BINLOG_ENGINE_PORT wants a whole number, not ''$"):
         resolve(None, {"BINLOG_ENGINE_PORT": ""})
+
+
+def test_misspelled_variables() -> None:
+    used = ("REQUIRE_SERVERS", "CHECK_BOUNDS", "SPOOL", "WHEEL", "COMMITS", "SNAPSHOT_ROUNDS", "PORT", "HOST")
+    environment = {f"BINLOG_ENGINE_{name}" for name in used} | {"COMIT_INTERVAL", "PATH"}
+    assert misspelled_variables(environment, [RunSettings, SnapshotSettings]) == []
+    misspelled = {"BINLOG_ENGINE_USR", "BINLOG_ENGINE_COMIT_INTERVAL"}
+    assert misspelled_variables(environment | misspelled, [RunSettings]) == [
+        "the environment variable BINLOG_ENGINE_COMIT_INTERVAL is ignored, since no setting has it: did you "
+        "mean BINLOG_ENGINE_COMMIT_INTERVAL?",
+        "the environment variable BINLOG_ENGINE_USR is ignored, since no setting has it: did you "
+        "mean BINLOG_ENGINE_USER?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        (["status", "/nowhere"], 2),
+        (["decode", "/nowhere", "--out=/nowhere/out"], 2),
+        (["decode", "/nowhere", "--out=/nowhere/out", "--log-format=json"], 2),
+    ],
+)
+def test_a_misspelled_variable_is_warned_of(
+    command: list[str], lines: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BINLOG_ENGINE_COMIT_INTERVAL", "5")
+    assert main(command) == 1
+    first, *others = capfd.readouterr().err.splitlines()
+    assert len(others) == lines - 1
+    assert "the environment variable BINLOG_ENGINE_COMIT_INTERVAL is ignored" in first
+    assert "warning" in first and first.startswith("{") == ("json" in command[-1])
 
 
 def test_unknown_keys(tmp_path: Path) -> None:
