@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 import msgpack
 
+from engine.binlog.collations import canonical
+from engine.binlog.texts import without_supplementary
 from engine.dataclass import dataclass
 from engine.errors import EngineError
 
@@ -33,6 +35,7 @@ _PERIOD_TYPES = ("timestamp(6)", "bigint(20) unsigned")
 
 COMPRESSED = " /*M!100301 COMPRESSED*/"
 """The attribute of MariaDB, as newer servers show it at the end of the full type."""
+_WITH_SUPPLEMENTARY = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 UNKNOWN_CHARSET = "?"
 """The character set of a text column whose table's default is not known; a table map may contain it."""
 
@@ -86,6 +89,27 @@ class ColumnDefinition:
         """Members of an ENUM or SET in order; None for other types. Raises `EngineError`."""
         return parse_members(self.column_type)
 
+    @property
+    def may_hide_characters(self) -> bool:
+        """Whether a catalog that shows this column may have replaced characters of members (`as_shown`)."""
+        return (
+            "?" in self.column_type
+            and canonical(self.charset or "") in _WITH_SUPPLEMENTARY
+            and self.data_type in ("enum", "set")
+        )
+
+    def is_shown_as(self, shown: ColumnDefinition) -> bool:
+        """Whether a server's catalog may show this column so."""
+        return self.like_shown(shown) == shown
+
+    def like_shown(self, shown: ColumnDefinition) -> ColumnDefinition:
+        """The column, with those texts as `shown` has them that a catalog would show so."""
+        return replace(
+            self,
+            column_type=_like_shown(self.column_type, shown.column_type),
+            default=self.default and _like_shown(self.default, shown.default),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
@@ -103,6 +127,18 @@ _VALUES = attrgetter(*(field.name for field in fields(ColumnDefinition)))
 _KIND: Callable[[ColumnDefinition], tuple[Any, ...]] = attrgetter(
     *(field.name for field in fields(ColumnDefinition)[1:])
 )
+
+
+def as_shown(text: str) -> str:
+    """The text as catalogs show it in types and defaults.
+
+    All servers keep them in utf8mb3, with `?` for each character outside Unicode's Basic Multilingual Plane.
+    """
+    return without_supplementary(text, "?")
+
+
+def _like_shown(text: str, shown: str | None) -> str:
+    return shown if shown is not None and as_shown(text) == shown else text
 
 
 def table_key(database: str, table: str) -> str:

@@ -6,6 +6,7 @@ not valid in their character set become `\\xNN`.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from engine.binlog.charset_tables import (
@@ -25,6 +26,9 @@ _UTF8 = ("utf8mb4", "utf8mb3", BINARY)
 """The server does not know the encoding of `binary` statements; UTF-8 is the most likely one."""
 _NOT_ASCII = frozenset({*UNICODE_CODECS, "swe7"})
 """Character sets in which bytes below 0x80 may differ from ASCII."""
+_LAST_OF_BASIC_PLANE = "\uffff"
+"""The last character of Unicode's Basic Multilingual Plane; those after it are supplementary."""
+_SUPPLEMENTARY = re.compile(f"[^\0-{_LAST_OF_BASIC_PLANE}]")
 _WITHOUT_SUPPLEMENTARY = frozenset({"utf8mb3", "ucs2"})
 _REPLACEMENT = "\ufffd"
 _LONGEST_SEQUENCE = 4
@@ -52,10 +56,18 @@ def decode_charset(value: bytes, charset: str) -> str | None:
     return _decoded(value, charset)
 
 
+def without_supplementary(text: str, substitute: str) -> str:
+    """The text with a substitute for each character outside Unicode's Basic Multilingual Plane."""
+    return text if text.isascii() else _SUPPLEMENTARY.sub(substitute, text)
+
+
 def _encoded(character: str, charset: str) -> bytes | None:
+    is_supplementary = character > _LAST_OF_BASIC_PLANE
+    if is_supplementary and charset == "gb18030":
+        return character.encode("gb18030")
     if charset in SINGLE_BYTE_CHARSETS or charset in MULTI_BYTE_CHARSETS:
         return _sequences(charset).get(character)
-    if character > "\uffff" and charset in _WITHOUT_SUPPLEMENTARY:
+    if is_supplementary and charset in _WITHOUT_SUPPLEMENTARY:
         return None
     try:
         return character.encode(UNICODE_CODECS.get(charset, "ascii" if charset == "ascii" else "utf-8"))
@@ -70,7 +82,7 @@ def _decoded(value: bytes, charset: str) -> str | None:
         text = value.decode(UNICODE_CODECS.get(charset, "utf-8"))
     except UnicodeDecodeError:
         return None
-    beyond = charset == "ucs2" and not text.isascii() and max(text) > "\uffff"
+    beyond = charset in _WITHOUT_SUPPLEMENTARY and not text.isascii() and max(text) > _LAST_OF_BASIC_PLANE
     return None if beyond else text
 
 

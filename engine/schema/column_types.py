@@ -87,7 +87,7 @@ def resolve_type(
         if collation == BINARY and name in _BINARY_FORMS:
             name, collation = _BINARY_FORMS[name], None
     if clause.members and collation is not None:
-        clause = replace(clause, members=_stored_members(clause, _charset(collation)))
+        clause = replace(clause, members=_stored_members(clause, _charset(collation), session))
     form = _FORMS.get(name)
     text = name if form is None else form(clause, session, name, _width(collation))
     if clause.compressed:
@@ -175,13 +175,13 @@ def _collate_is_stronger(clause: TypeClause, session: StatementSession) -> bool:
     return clause.short_charset
 
 
-def _stored_members(clause: TypeClause, charset: str) -> tuple[str, ...]:
+def _stored_members(clause: TypeClause, charset: str, session: StatementSession) -> tuple[str, ...]:
     """The members as servers store them: without spaces at the end, unless they are bytes."""
     if clause.members_as_bytes and (charset in WIDE or not all(map(str.isascii, clause.members))):
         raise UncertainError(f"what text members that are written as bytes have in {charset}")
     members = (member if charset == BINARY else member.rstrip(" ") for member in clause.members)
     try:
-        return stored_members(members, charset)
+        return stored_members(members, charset, session.client_charset)
     except MemberError as error:
         raise UncertainError(str(error)) from None
 

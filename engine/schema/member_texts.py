@@ -9,23 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.binlog.collations import BINARY
-from engine.binlog.texts import decode_charset, encode_text
+from engine.binlog.collations import BINARY, UTF8MB3
+from engine.binlog.texts import decode_charset, encode_text, without_supplementary
 from engine.errors import EngineError
 
 WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
 """Character sets in which ASCII has other bytes."""
 _FOREIGN_BACKSLASH = frozenset({"sjis", "cp932"})
 """Character sets in which a server stores a backslash as another character."""
-_LAST_OF_BASIC_PLANE = "\uffff"
+_LOST_BY_UTF8MB3 = "?" * 4
+"""What servers store of a character outside the Basic Multilingual Plane that a client with utf8mb3 sent: `?`
+for each byte."""
 
 
 class MemberError(EngineError):
     """What a server makes of the members is not known."""
 
 
-def stored_members(members: Iterable[str], charset: str) -> tuple[str, ...]:
-    """The members as a column of the character set has them, `?` for others. Raises `MemberError`."""
+def stored_members(members: Iterable[str], charset: str, client: str | None) -> tuple[str, ...]:
+    """The members as a column of the character set has them, `?` for others. Raises `MemberError`.
+
+    `client`: the character set of the statement.
+    """
+    if client == UTF8MB3:
+        members = (without_supplementary(member, _LOST_BY_UTF8MB3) for member in members)
     return tuple(_stored(member, charset) for member in members)
 
 
@@ -42,8 +49,7 @@ def _stored(member: str, charset: str) -> str:
         return member
     if charset == BINARY:
         raise MemberError("it has members of ENUM or SET that are not text")
-    basic = "".join("?" if character > _LAST_OF_BASIC_PLANE else character for character in member)
-    text = decode_charset(encode_text(basic, charset), charset)
+    text = decode_charset(encode_text(member, charset), charset)
     if text is None:
         raise MemberError(f"the member {member!r} in the character set {charset}")
     return text

@@ -94,13 +94,17 @@ class SchemaModel:
     ) -> SchemaChange | None:
         """Take a definition that is certain; None if it is known already.
 
-        Columns count as the same by their names, if the definition before was certain.
+        Columns count as the same by their names, if the definition before was certain. That one stays where
+        the new one only lacks characters that catalogs cannot show.
         """
         collation = definition.collation
         name = self._names.stored(TableName(definition.database, definition.table))
         known = self._tables.get(name)
         before = None if known is None or known.doubt is not None else known.columns
-        if before == definition.columns and (collation is None or (known and known.collation == collation)):
+        columns = definition.columns
+        if before is not None and _are_shown_as(before, columns):
+            columns = before
+        if before == columns and (collation is None or (known and known.collation == collation)):
             return None
         return self._changed(
             source,
@@ -108,8 +112,8 @@ class SchemaModel:
             TableChange(
                 name,
                 self._next_version(name),
-                definition.columns,
-                previous_names=_previous_names(before, definition.columns),
+                columns,
+                previous_names=_previous_names(before, columns),
                 collation=collation if collation is not None or known is None else known.collation,
             ),
         )
@@ -199,6 +203,10 @@ class SchemaModel:
             self._tables[table.name] = table
         for database in step.databases:
             self._databases[database.database] = database
+
+
+def _are_shown_as(columns: tuple[ColumnDefinition, ...], shown: tuple[ColumnDefinition, ...]) -> bool:
+    return len(columns) == len(shown) and all(map(ColumnDefinition.is_shown_as, columns, shown))
 
 
 def _previous_names(

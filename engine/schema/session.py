@@ -11,6 +11,7 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, cast
 
+from engine.binlog.charsets import collation_charset
 from engine.binlog.collations import UTF8MB3, UTF8MB4, charset_of_collation, collation_name
 from engine.binlog.events.statements import Query
 from engine.dataclass import dataclass
@@ -66,6 +67,8 @@ class StatementSession:
     database: str = ""
     """The default database; empty if there was none."""
     sql_mode: int = 0
+    client_charset: str | None = None
+    """The statement's own character set; None if not known."""
     server_collation: str | None = None
     """Canonical name (`engine.binlog.collations`); the default of new databases. None if not known."""
     collation_database: str | None = None
@@ -172,7 +175,7 @@ def session_of(
     status = query.status
     names = NameRules(settings.lower_case_table_names)
     version = version_of(server_version)
-    sql_mode = status.get("sql_mode", 0)
+    sql_mode, client = status.get("sql_mode", 0), status.get("collation_client")
     collations: dict[str, str] = {}
     for number in (status.get("default_collation_for_utf8mb4"),):
         _add_collation(collations, number, flavor)
@@ -183,6 +186,7 @@ def session_of(
         version=version,
         database=names.stored_database(query.database),
         sql_mode=sql_mode,
+        client_charset=None if client is None else collation_charset(client),
         server_collation=_collation(status.get("collation_server"), flavor),
         collation_database=_collation(status.get("collation_database"), flavor),
         collations=MappingProxyType(collations),

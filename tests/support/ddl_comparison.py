@@ -347,7 +347,7 @@ def difference_of(model: Columns, server: Columns) -> str | None:
         return f"columns {names[0]} in the model, {names[1]} on the server"
     found = [
         f"{ours.name}: {field.name} {getattr(ours, field.name)!r}, not {getattr(theirs, field.name)!r}"
-        for ours, theirs in zip(model, server, strict=True)
+        for ours, theirs in zip(map(ColumnDefinition.like_shown, model, server), server, strict=True)
         for field in fields(ColumnDefinition)
         if getattr(ours, field.name) != getattr(theirs, field.name)
     ]

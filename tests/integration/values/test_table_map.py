@@ -316,6 +316,24 @@ def test_members_that_become_known_are_another_column() -> None:
     }
 
 
+def test_members_with_characters_that_the_catalog_cannot_show() -> None:
+    true, other = "a😀".encode(), "a🎉".encode()
+    listed = bytes([2, len(true)]) + true + bytes([len(other)]) + other
+    collation = field(10, b"\xfc\xff\x00")
+    event = table_map_event([F.STRING], b"\xf7\x01", collation + field(6, listed))
+    table_map = TableMap.parse(event, PLAIN)
+    for known in ("enum('a?','a?')", "enum('a😀','a🎉')"):
+        assert table_map.mismatch((info(known, charset="utf8mb4", nullable=False),)) is None
+        assert table_map.columns((info(known, charset="utf8mb4", nullable=False),))[0].members == (
+            "a😀",
+            "a🎉",
+        )
+    for altered in ("enum('a😀','a😀')", "enum('a?','b')", "enum('a?')"):
+        assert "in the binlog" in (
+            table_map.mismatch((info(altered, charset="utf8mb4", nullable=False),)) or ""
+        )
+
+
 def test_the_binlog_wins_over_the_catalog() -> None:
     names = field(4, b"\x03old\x03two")
     event = table_map_event([F.LONG, F.LONG], b"", field(1, b"\x80") + names)

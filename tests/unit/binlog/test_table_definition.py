@@ -61,3 +61,30 @@ def test_other_types_have_no_members(column_type: str) -> None:
 def test_broken_member_lists_are_errors(column_type: str) -> None:
     with pytest.raises(EngineError, match="not a list of members"):
         table_definition.parse_members(column_type)
+
+
+def test_a_catalog_shows_no_supplementary_characters() -> None:
+    true = ColumnDefinition("e", "enum('a😀','é')", "utf8mb4", default="a😀")
+    shown = ColumnDefinition("e", "enum('a?','é')", "utf8mb4", default="a?")
+    partly = ColumnDefinition("e", "enum('a😀','é')", "utf8mb4", default="a?")
+    assert true.is_shown_as(shown) and true.is_shown_as(partly) and true.is_shown_as(true)
+    assert true.like_shown(shown) == shown
+    assert not shown.is_shown_as(true)
+    assert not true.is_shown_as(ColumnDefinition("e", "enum('a🎉','é')", "utf8mb4", default="a?"))
+    assert not true.is_shown_as(ColumnDefinition("e", "enum('a?','é')", "utf8mb4"))
+
+
+@pytest.mark.parametrize(
+    ("column_type", "charset", "hidden"),
+    [
+        ("enum('a?','b')", "utf8mb4", True),
+        ("set('a?')", "gb18030", True),
+        ("enum('a','b')", "utf8mb4", False),
+        ("enum('a?','b')", "utf8", False),
+        ("enum('a?','b')", "latin1", False),
+        ("enum('a?','b')", None, False),
+        ("varchar(9)", "utf8mb4", False),
+    ],
+)
+def test_members_may_hide_characters(column_type: str, charset: str | None, hidden: bool) -> None:
+    assert ColumnDefinition("e", column_type, charset).may_hide_characters == hidden

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.binlog.texts import decode_text
+from engine.binlog.texts import decode_charset, decode_text, encode_text
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,18 @@ def test_texts_in_their_character_sets(collation: int | None, stored: bytes, tex
 def test_texts_that_are_none() -> None:
     assert decode_text(b"a\xff", None) == ("a\\xff", False)
     assert decode_text(b"a\xff\xff", 28) == ("a\\xff\\xff", False)
+
+
+@pytest.mark.parametrize("charset", ["utf8mb4", "utf16", "utf16le", "utf32", "gb18030"])
+def test_supplementary_characters_are_encoded(charset: str) -> None:
+    assert decode_charset(encode_text("a😀🎉\U0010ffff", charset), charset) == "a😀🎉\U0010ffff"
+
+
+@pytest.mark.parametrize("charset", ["utf8mb3", "ucs2", "latin1", "gbk"])
+def test_character_sets_without_supplementary_characters(charset: str) -> None:
+    assert decode_charset(encode_text("a😀", charset), charset) == "a?"
+
+
+def test_bytes_of_four_are_no_character_of_utf8mb3() -> None:
+    assert decode_charset("é".encode(), "utf8mb3") == "é"
+    assert decode_charset("a😀".encode(), "utf8mb3") is None

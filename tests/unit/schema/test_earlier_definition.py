@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from engine.binlog import event_types as types
 from engine.binlog.optional_metadata import NUMERIC_TYPES
-from engine.binlog.table_definition import TableDefinition
+from engine.binlog.table_definition import TableDefinition, as_shown
 from engine.binlog.table_map import TableMap
 from engine.binlog.table_map_writer import write_table_map
 from engine.schema.changes import TableName
@@ -45,6 +46,14 @@ def table_map_of(definition: TableDefinition, version: str) -> TableMap:
     return replace(table_map, optional=optional)
 
 
+def _shown(definition: TableDefinition, text: Callable[[str], str]) -> TableDefinition:
+    columns = (
+        replace(column, column_type=text(column.column_type), default=column.default and text(column.default))
+        for column in definition.columns
+    )
+    return replace(definition, columns=tuple(columns))
+
+
 class Later:
     """A table map of the table `t`, and statements after it."""
 
@@ -62,10 +71,15 @@ class Later:
         logged = LoggedStatement(self._followed.position, query(statement, version=version), version)
         self._log.add(logged)
 
-    def found(self) -> dict[str, TableDefinition | None]:
-        """What is found of the definition at the table map, by the tables that have become of it."""
+    def found(self, text: Callable[[str], str] = str) -> dict[str, TableDefinition | None]:
+        """What is found of the definition at the table map, by the tables that have become of it.
+
+        `text`: how the server shows the texts in definitions.
+        """
         return {
-            each.table.table: self._earlier.find(self._definition(each.table), each, self._table_map)
+            each.table.table: self._earlier.find(
+                _shown(self._definition(each.table), text), each, self._table_map
+            )
             for each in self._earlier.successors(TableName(DATABASE, "t"), self._log.about)
         }
 
@@ -160,6 +174,16 @@ def test_a_key_stays_with_its_column() -> None:
     _, found = found_before(MYSQL_9, "ALTER TABLE t CHANGE id number BIGINT, ADD d INT FIRST")
     assert found is not None
     assert [each.primary_key for each in found.columns] == [1, None, None, None]
+
+
+def test_members_that_the_catalog_cannot_show() -> None:
+    """The column is added by a statement, which has the texts, to the table as the catalog shows it."""
+    later = Later(MYSQL_9, "CREATE TABLE t (id INT, e ENUM('a😀') CHARSET utf8mb4) CHARSET latin1")
+    later.run("ALTER TABLE t ADD f ENUM('b🎉') CHARSET utf8mb4 DEFAULT 'b🎉'")
+    assert later.found() == {"t": later.before}
+    shown = later.found(as_shown)
+    assert shown["t"] is not None
+    assert [column.column_type for column in shown["t"].columns] == ["int", "enum('a?')"]
 
 
 def test_statements_that_do_not_lead_to_the_definition() -> None:

@@ -41,6 +41,20 @@ def test_learn() -> None:
     assert second.tables[0].collation == "latin1_swedish_ci"
 
 
+def test_what_a_catalog_cannot_show_is_not_forgotten() -> None:
+    def members(listed: str) -> TableDefinition:
+        return TableDefinition("shop", "t", (ColumnDefinition("e", f"enum({listed})", "utf8mb4"),))
+
+    model = SchemaModel("mysql")
+    assert model.learn("server", HERE, members("'a?','b'")) is not None
+    assert model.learn("server", HERE, members("'a😀','b'")) is not None
+    assert model.learn("server", HERE, members("'a?','b'")) is None
+    with_collation = model.learn("server", HERE, replace(members("'a?','b'"), collation="utf8mb4_bin"))
+    assert with_collation is not None and with_collation.tables[0].columns == members("'a😀','b'").columns
+    assert model.find("shop", "t") == replace(members("'a😀','b'"), collation="utf8mb4_bin")
+    assert model.learn("server", HERE, members("'a?','c'")) is not None
+
+
 def test_what_is_learned_after_a_doubt_has_no_previous_names() -> None:
     model = SchemaModel("mysql")
     model.learn("server", HERE, definition("t", "a"))

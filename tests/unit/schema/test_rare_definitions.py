@@ -11,6 +11,8 @@ from engine.schema.changes import SchemaChange
 from engine.schema.server_settings import ServerSettings
 from tests.support.ddl import MARIADB_10, MARIADB_11, MYSQL_9, MYSQL_56, Followed
 
+UTF8MB3_GENERAL_CI = 33
+
 
 def emptied(change: SchemaChange | None) -> list[str]:
     return [] if change is None else [str(name) for name in change.emptied]
@@ -125,6 +127,7 @@ def test_floating_constants_are_filled_with_zeros() -> None:
         ("utf8mb3", "utf8mb4", ("é", "back\\slash"), ("é", "back\\slash")),
         ("utf8mb4", "latin1", ("é", "x"), ("Ã©", "x")),
         ("latin1", "cp1251", ("é",), ("й",)),
+        ("utf8mb4", "latin1", ("a😀", "x"), ("aðŸ˜€", "x")),
     ],
 )
 def test_members_keep_their_bytes_in_a_conversion(
@@ -220,3 +223,25 @@ def test_the_type_of_a_sequence() -> None:
     ]
     followed.run("ALTER SEQUENCE t MAXVALUE 100 AS int")
     assert [column.column_type for column in followed.columns()] == ["int(12)"] * 4 + types[4:]
+
+
+@pytest.mark.parametrize(
+    ("charset", "members"),
+    [
+        *((charset, ("a😀", "a🎉", "b?")) for charset in ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")),
+        *((charset, ("a?", "a?", "b?")) for charset in ("utf8mb3", "ucs2", "latin1", "gbk")),
+    ],
+)
+def test_members_with_supplementary_characters(charset: str, members: tuple[str, ...]) -> None:
+    followed = Followed()
+    followed.run(f"CREATE TABLE t (a ENUM('a😀', 'a🎉', 'b?') CHARSET {charset}, b INT)")
+    assert followed.columns()[0].members == members
+    followed.run("ALTER TABLE t MODIFY a SET('a😀', 'b', 'c🎉') CHARSET utf8mb4 DEFAULT 'a😀,c🎉', DROP b")
+    assert followed.columns()[0].members == ("a😀", "b", "c🎉")
+    assert followed.columns()[0].default == "a😀,c🎉"
+
+
+def test_a_client_with_utf8mb3_sends_no_supplementary_characters() -> None:
+    followed = Followed()
+    followed.run("CREATE TABLE t (a ENUM('a😀', 'é') CHARSET utf8mb4)", collation_client=UTF8MB3_GENERAL_CI)
+    assert followed.columns()[0].members == ("a????", "é")

@@ -26,6 +26,8 @@ WRITTEN_BY_SERVER = (
         (MARIADB_11, ROW_VERSIONS, "MODIFY a INT PRIMARY KEY", "ROW END"),
         (MARIADB_11, ROW_VERSIONS, "ADD PRIMARY KEY (a)", "ROW END"),
         (MYSQL_9, "a ENUM('é') CHARSET latin1", "CONVERT TO CHARACTER SET utf8mb4", "member 'é'"),
+        (MYSQL_9, "a ENUM('a😀') CHARSET utf8mb4", "CONVERT TO CHARACTER SET utf8mb3", "member 'a😀'"),
+        (MYSQL_9, "a ENUM('a😀') CHARSET utf8mb4", "CONVERT TO CHARACTER SET utf32", "member 'a😀'"),
         (MYSQL_9, "a ENUM('x') CHARSET ucs2", "CONVERT TO CHARACTER SET utf8mb4", "member 'x'"),
         (MARIADB_11, "a INT, k TEXT, UNIQUE (k (10))", "MODIFY k VARCHAR(20)", "prefix of k"),
         (MARIADB_11, "a INT, k CHAR(20), UNIQUE (k (10))", "MODIFY k TEXT", "prefix of k"),
