@@ -2,13 +2,14 @@
 
 A table's rows are read as a server would log an INSERT of them, so that the decoders of the stream decode
 them. Most columns are selected as they are; ENUM, SET and MariaDB's addresses as the numbers and bytes that
-are stored. What the server says of the result's columns is compared with the table's definition, since the
-table may have been altered in between.
+are stored, but ENUM and SET as texts where those of the members are not certain. What the server says of the
+result's columns is compared with the table's definition, since the table may have been altered in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -182,6 +183,7 @@ class RowFormat:
     """How the rows of one table definition are selected and transcribed."""
 
     definition: TableDefinition
+    """With columns of text instead of some ENUM and SET columns, whose members are not certain."""
     mariadb: bool
     version: tuple[int, ...]
     cells: tuple[Cell, ...]
@@ -194,6 +196,7 @@ class RowFormat:
         Raises `EngineError`, naming the table and the column, for a type that cannot be read.
         """
         mariadb = flavor == "mariadb"
+        definition = replace(definition, columns=tuple(map(_with_certain_texts, definition.columns)))
         try:
             cells = tuple(Cell.of(column, mariadb=mariadb, version=version) for column in definition.columns)
         except EngineError as error:
@@ -233,6 +236,15 @@ class RowFormat:
         grows = operations[:, transcription.OPERATION] != Operation.COPY
         overhead = int((operations[grows, transcription.TARGET] + 1).sum())
         return Plan(operations, np.array(groups, np.int64), overhead)
+
+
+def _with_certain_texts(column: ColumnDefinition) -> ColumnDefinition:
+    """A column whose values are selected as texts if the texts of its members are not certain.
+
+    But those of the primary key are as in the stream, with whose rows they are compared.
+    """
+    is_text = column.may_hide_characters and column.primary_key is None
+    return replace(column, column_type="longtext") if is_text else column
 
 
 def _one(operation: Operation, target: int, limit: int) -> dict[int, int]:
