@@ -8,6 +8,7 @@ from engine.pipeline.plan import RunPlan
 from engine.pipeline.process_settings import FileSource
 from engine.pipeline.reports import (
     DumpStarted,
+    MembersHidden,
     Report,
     SinkProgress,
     SinkReady,
@@ -27,7 +28,7 @@ class Narrator(Observer):
         self._empty_requests = 0
         """Of this run, so far."""
         self._warned_of: set[str] = set()
-        """Sentences about snapshots that wait, which are said once."""
+        """Sentences that are said once: about snapshots that wait, and members that are not certain."""
 
     def run_started(self, plan: RunPlan) -> None:
         self._attempt += 1
@@ -69,6 +70,15 @@ class Narrator(Observer):
                     "the server was started while XA transactions were prepared, and does not list for this "
                     "user which it still has: the rows of those that it has lost stay in the output: grant "
                     "XA_RECOVER_ADMIN on *.*, and binlog-engine check --out will name them",
+                )
+            case MembersHidden(table=table, column=column):
+                self._warn_once(
+                    "members_hidden",
+                    f"the server shows `?` in members of {table}.{column}, which may stand for a character "
+                    "that its catalog cannot show, such as an emoji: rows that it logs without "
+                    "binlog_row_metadata=FULL may have the `?` instead",
+                    table=table,
+                    column=column,
                 )
             case SinkProgress(commit=commit) as progress if commit > self._commit:
                 self._commit = commit

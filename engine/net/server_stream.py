@@ -35,7 +35,7 @@ from engine.net.start_schema import open_schema
 from engine.net.stream_wait import StreamWait
 from engine.pipeline.child import Child
 from engine.pipeline.process_settings import SchemaOptions, ServerSource
-from engine.pipeline.reports import DumpStarted, NetworkProgress, SurvivorsHidden
+from engine.pipeline.reports import DumpStarted, MembersHidden, NetworkProgress, SurvivorsHidden
 from engine.schema.earlier_definition import EarlierDefinitions
 
 _LINGER_SECONDS = 0.005
@@ -86,7 +86,14 @@ def follow_server(
             dump.pending = read_beginning(dump.stream, dump.pending)
         ahead = StatementsAhead(open_connection, facts, BesideDump(child))
         earlier = EarlierDefinitions(facts.flavor, facts.schema_settings)
-        proofs = CatalogProofs(origin, side, ahead, earlier, lambda: batcher.stream_position)
+        proofs = CatalogProofs(
+            origin,
+            side,
+            ahead,
+            earlier,
+            lambda: batcher.stream_position,
+            lambda table, column: child.report(MembersHidden(str(table), column)),
+        )
         schema = open_schema(
             schema_options,
             facts.flavor,

@@ -55,6 +55,13 @@ class SurvivorsHidden(Variant, frozen=True, tag="survivors-hidden"):
     """The server was started while XA transactions were prepared; this user may not see which are left."""
 
 
+class MembersHidden(Variant, frozen=True, tag="members-hidden"):
+    """The server's catalog may not show all characters of members of an ENUM or SET column."""
+
+    table: str
+    column: str
+
+
 class NetworkProgress(Variant, frozen=True, tag="network"):
     """How far the network process is."""
 
@@ -165,7 +172,7 @@ class Ended(Variant, frozen=True, tag="ended"):
 
 
 Progress = NetworkProgress | DecoderProgress | SinkProgress | SnapshotProgress
-ReportBody = SinkReady | DumpStarted | SurvivorsHidden | Progress | Failed | Ended
+ReportBody = SinkReady | DumpStarted | SurvivorsHidden | MembersHidden | Progress | Failed | Ended
 
 
 @dataclass(frozen=True, slots=True)

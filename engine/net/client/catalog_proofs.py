@@ -34,6 +34,7 @@ from engine.net.client.assumptions import Assumptions
 from engine.net.client.side_connection import SideConnection
 from engine.net.client.statements_ahead import StatementsAhead
 from engine.net.client.table_columns import (
+    MemberDoubts,
     database_collations,
     describe_table,
     describe_tables,
@@ -70,6 +71,7 @@ class CatalogProofs:
         ahead: StatementsAhead,
         earlier: EarlierDefinitions,
         here: Callable[[], StreamPosition],
+        doubts: MemberDoubts,
     ) -> None:
         self._assumptions = Assumptions(allowed=origin.may_assume)
         self._origin = origin
@@ -77,6 +79,7 @@ class CatalogProofs:
         self._ahead = ahead
         self._earlier = earlier
         self._here = here
+        self._doubts = doubts
 
     def prove(self, table_map: TableMap) -> TableDefinition | str:
         """The definition, or why it is not certain, in words. Raises `EngineError` if the server is lost."""
@@ -178,7 +181,9 @@ class CatalogProofs:
         """The definitions by table name, for the tables that the server shows."""
         with contextlib.suppress(EngineError):
             if len(tables) > 1:
-                return self._side.ask(lambda connection: describe_tables(connection, database, tables))
+                return self._side.ask(
+                    lambda connection: describe_tables(connection, database, tables, self._doubts)
+                )
             (table,) = tables
             found = self._definition(TableName(database, table))
             return {} if found is None else {table: found}
@@ -221,7 +226,9 @@ class CatalogProofs:
 
     def _definition(self, table: TableName) -> TableDefinition | None:
         """The present definition; None if the server does not have the table."""
-        return self._side.ask(lambda connection: describe_table(connection, table.database, table.table))
+        return self._side.ask(
+            lambda connection: describe_table(connection, table.database, table.table, self._doubts)
+        )
 
     def _with_certain_key(self, definition: TableDefinition, here: StreamPosition) -> TableDefinition:
         """Without the primary key, if that may be another one since."""

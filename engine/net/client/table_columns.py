@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 from engine.binlog.collations import canonical
 from engine.binlog.table_definition import COMPRESSED, ColumnDefinition, TableDefinition, unquoted
 from engine.net.client.connection import Connection
 from engine.net.client.explained import explained
+from engine.net.client.hidden_members import with_hidden_members
 from engine.net.protocol.resultset import Row
 from engine.schema.changes import TableName
 
 Cell = str | None
 """A cell of a result set."""
+MemberDoubts = Callable[[TableName, str], object]
+"""Is told of a column with ENUM or SET members that may have other characters where their texts have `?`."""
 
 _THE_TABLES = "TABLE_SCHEMA = {database} AND TABLE_NAME {condition}"
 _COLUMNS = (
@@ -107,19 +110,25 @@ def database_collations(connection: Connection) -> dict[str, str]:
         return {name: canonical(collation) for name, collation in rows if name and collation}
 
 
-def describe_table(connection: Connection, database: str, table: str) -> TableDefinition | None:
+def _ignored(table: TableName, column: str) -> None:
+    pass
+
+
+def describe_table(
+    connection: Connection, database: str, table: str, doubts: MemberDoubts = _ignored
+) -> TableDefinition | None:
     """A table's definition; None if the user sees no such table.
 
-    In members of ENUM and SET, `?` replaces the characters outside Unicode's Basic Multilingual Plane: all
-    servers store these texts so. Raises `Refusal` if the server refuses the query.
+    In defaults, and in members of which `doubts` is told, `?` may stand for a character that catalogs do not
+    show (`as_shown`). Raises `Refusal` if the server refuses the query.
     """
     name = connection.quote(table)
     # With the requested name: some servers return the table with its name in another case.
-    return _describe(connection, database, [table], label=name, condition=f"= {name}").get(table)
+    return _describe(connection, database, [table], doubts, label=name, condition=f"= {name}").get(table)
 
 
 def describe_tables(
-    connection: Connection, database: str, tables: Collection[str]
+    connection: Connection, database: str, tables: Collection[str], doubts: MemberDoubts = _ignored
 ) -> dict[str, TableDefinition]:
     """The same for many tables of a database: name → definition, for the tables with exactly these names.
 
@@ -128,11 +137,17 @@ def describe_tables(
     """
     # MariaDB looks up a single name where all are equal without regard to case; no table has the empty one.
     names = ", ".join(connection.quote(table) for table in (*tables, ""))
-    return _describe(connection, database, tables, label="TABLE_NAME", condition=f"IN ({names})")
+    return _describe(connection, database, tables, doubts, label="TABLE_NAME", condition=f"IN ({names})")
 
 
 def _describe(
-    connection: Connection, database: str, tables: Collection[str], *, label: str, condition: str
+    connection: Connection,
+    database: str,
+    tables: Collection[str],
+    doubts: MemberDoubts,
+    *,
+    label: str,
+    condition: str,
 ) -> dict[str, TableDefinition]:
     """The definitions by table name; `label`: the SQL expression that returns it in each row."""
     given = {"label": label, "database": connection.quote(database), "condition": condition}
@@ -168,10 +183,26 @@ def _describe(
             if hides and table in described:
                 versions = kind == "SYSTEM VERSIONED" and table not in have_period
                 described[table] += _hidden(versions, 0 if engine == "MEMORY" else len(hashes[table]))
+        for table, columns in described.items():
+            columns[:] = [
+                _with_true_members(connection, TableName(database, table), column, doubts)
+                for column in columns
+            ]
     return {
         table: TableDefinition(database, table, tuple(columns), _canonical(collations.get(table)))
         for table, columns in described.items()
     }
+
+
+def _with_true_members(
+    connection: Connection, table: TableName, column: ColumnDefinition, doubts: MemberDoubts
+) -> ColumnDefinition:
+    if not column.may_hide_characters:
+        return column
+    found = with_hidden_members(connection, table, column)
+    if found is None:
+        doubts(table, column.name)
+    return found or column
 
 
 def _keys(rows: Sequence[Row]) -> tuple[defaultdict[Cell, dict[Cell, int]], defaultdict[Cell, set[Cell]]]:
