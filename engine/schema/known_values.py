@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal
 from ipaddress import AddressValueError, IPv6Address
 
-from engine.binlog.table_definition import ColumnDefinition
+from engine.binlog.table_definition import ColumnDefinition, as_shown
 from engine.schema.constants import number_text
 from engine.schema.declarations import Default
 from engine.schema.member_texts import WIDE
@@ -113,7 +113,12 @@ def _are_members(chosen: Iterable[str], default: Default, column: ColumnDefiniti
         return False
     members = column.members or ()
     folded = Counter(member.lower() for member in members if member.isascii())
-    return all(text in members or (text.isascii() and folded[text.lower()] == 1) for text in chosen)
+    # Some collations do not distinguish characters outside the Basic Multilingual Plane.
+    shown = Counter(map(as_shown, members))
+    return all(
+        (text in members and shown[as_shown(text)] == 1) or (text.isascii() and folded[text.lower()] == 1)
+        for text in chosen
+    )
 
 
 def _text(default: Default, column: ColumnDefinition) -> bool:

@@ -88,6 +88,11 @@ def test_read_by_a_snapshot(tables: Server, tmp_path: Path) -> None:
     insert(tables, 1)
     drain(tables, tmp_path, start="snapshot")
     assert committed(tmp_path) == selected(tables)
+    # Rows of the stream are in the same columns.
+    insert(tables, 10)
+    drain(tables, tmp_path)
+    assert len(committed(tmp_path)) == 10
+    assert committed(tmp_path)[:5] == selected(tables)[:5]
 
 
 def test_what_a_server_tells_without_a_row(tables: Server) -> None:

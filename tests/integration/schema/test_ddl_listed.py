@@ -380,6 +380,17 @@ CASES: dict[str, tuple[tuple[str, ...], list[str]]] = {
             "ALTER TABLE t ADD c SET('a', 'b') DEFAULT 'b,a ', ADD d ENUM('', 'x') DEFAULT ' '",
         ],
     ),
+    "members that no catalog shows": (
+        ALL,
+        [
+            "CREATE TABLE t (a ENUM('a😀', 'b') CHARSET utf8mb4, b SET('x🎉', 'é') CHARSET utf16 DEFAULT 'x🎉')",
+            "ALTER TABLE t ADD c ENUM('c😀', 'd?') CHARSET utf8mb4 DEFAULT 'c😀', "
+            "MODIFY a ENUM('a😀', 'b') CHARSET latin1",
+            "SET NAMES utf8",
+            "ALTER TABLE t ADD d ENUM('e😀') CHARSET utf8mb4, ADD e SET('f😀') CHARSET latin1",
+            "CREATE TABLE u LIKE t",
+        ],
+    ),
     "masking policies": (
         ("mysql-9",),
         [

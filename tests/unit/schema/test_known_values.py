@@ -47,3 +47,9 @@ def test_what_is_certain_is_a_value(column: ColumnDefinition, default: Default) 
     # Of dates, the form is certain; a day that no month has is refused when the value is needed.
     with suppress(*([EngineError] if column.data_type in ("date", "datetime") else [])):
         value_of(text, column, arrow_type(column))
+
+
+def test_members_that_a_collation_may_not_distinguish() -> None:
+    column = ColumnDefinition("c", "enum('a😀','a🎉','b😀','b')", charset="utf8mb4")
+    certain = [has_known_value(Default("string", text), column) for text in ("a😀", "a🎉", "b😀", "b", "a?")]
+    assert certain == [False, False, True, True, False]

@@ -45,6 +45,26 @@ def test_what_is_selected() -> None:
     assert unpack(row_format.packed_columns[table_key("shop", "orders")]) == columns
 
 
+def test_members_that_are_not_certain_are_selected_as_texts() -> None:
+    columns = (
+        ColumnDefinition("k", "enum('a?')", "utf8mb4", nullable=False, primary_key=1),
+        ColumnDefinition("e", "enum('a?','b')", "utf8mb4", nullable=False),
+        ColumnDefinition("s", "set('a?','b')", "gb18030"),
+        ColumnDefinition("t", "enum('a😀','b')", "utf8mb4"),
+        ColumnDefinition("l", "enum('a?','b')", "latin1"),
+    )
+    row_format = RowFormat.of(TableDefinition("shop", "orders", columns), "mysql", (8, 0, 15))
+    assert row_format.select_list == (
+        *("CAST(`k` AS UNSIGNED)", "`e`", "`s`", "CAST(`t` AS UNSIGNED)", "CAST(`l` AS UNSIGNED)"),
+    )
+    assert unpack(row_format.packed_columns[table_key("shop", "orders")]) == (
+        columns[0],
+        replace(columns[1], column_type="longtext"),
+        replace(columns[2], column_type="longtext"),
+        *columns[3:],
+    )
+
+
 def test_a_type_that_cannot_be_read() -> None:
     definition = TableDefinition("shop", "orders", (ColumnDefinition("x", "xmltype"),))
     with pytest.raises(EngineError, match=r"rows of shop\.orders cannot be read: column x .* xmltype"):
