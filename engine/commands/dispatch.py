@@ -48,6 +48,7 @@ _SETTINGS = (
     FleetSettings,
     DecodeSettings,
     SnapshotSettings,
+    CompareSettings,
     CheckSettings,
     SqlSettings,
     CompactSettings,
