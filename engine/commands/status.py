@@ -71,7 +71,7 @@ class Status:
 
     out: str
     writer: int | None
-    """Id of the process that writes to it now; None if there is none."""
+    """Id of the process of the command that writes to it now; None if there is none."""
     commit: int
     """-1 before the first; then the following fields are None or zero."""
     oldest_commit: int

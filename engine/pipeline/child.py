@@ -228,5 +228,5 @@ def ignore_termination() -> None:
 def failure_of(error: Exception, process: str) -> Failure:
     """The failure that a process reports for an exception: one that is not an `EngineError` is a bug."""
     if isinstance(error, EngineError):
-        return Failure(str(error), error.retryable)
+        return Failure(str(error), error.retryable, unproven=error.unproven)
     return Failure(f"the {process} process met a bug: {error!r}; please report it")

@@ -52,9 +52,13 @@ _MOST_SUCCESSORS = 20
 
 
 class AlteredMeanwhile(EngineError):
-    """A table was altered between the place where the stream starts and now; a later place will do."""
+    """A table was altered between the place where the stream starts and now; a later place will do.
+
+    At once: while tables are altered all the time, each pause is time for the next statement.
+    """
 
     retryable = True
+    unproven = True
 
 
 class CatalogProofs:

@@ -151,20 +151,19 @@ def test_misspelled_variables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "lines"),
+    "command",
     [
-        (["status", "/nowhere"], 2),
-        (["decode", "/nowhere", "--out=/nowhere/out"], 2),
-        (["decode", "/nowhere", "--out=/nowhere/out", "--log-format=json"], 2),
+        ["status", "/nowhere"],
+        ["decode", "/nowhere", "--out=/nowhere/out"],
+        ["decode", "/nowhere", "--out=/nowhere/out", "--log-format=json"],
     ],
 )
 def test_a_misspelled_variable_is_warned_of(
-    command: list[str], lines: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BINLOG_ENGINE_COMIT_INTERVAL", "5")
     assert main(command) == 1
-    first, *others = capfd.readouterr().err.splitlines()
-    assert len(others) == lines - 1
+    first, _ = capfd.readouterr().err.splitlines()
     assert "the environment variable BINLOG_ENGINE_COMIT_INTERVAL is ignored" in first
     assert "warning" in first and first.startswith("{") == ("json" in command[-1])
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from engine.binlog.position import BinlogPosition
 from engine.errors import BinlogError, ConnectionFailed, EngineError
 from engine.net.batching.batcher import Batcher
+from engine.net.client.catalog_proofs import AlteredMeanwhile
+from engine.pipeline.child import failure_of
 from engine.pipeline.message import DamagedMessage, Message
 from engine.pipeline.messages import Ack, Batch, Result, StreamStatus
 from engine.pipeline.reports import Ended, Report
@@ -119,7 +121,7 @@ def test_a_frame_of_something_else_is_refused(frame: bytes) -> None:
 def test_reports_differ_by_their_kind() -> None:
     kinds = [body.__struct_config__.tag for body in REPORT_BODIES]
     assert kinds == [
-        *("ready", "dumping", "survivors-hidden"),
+        *("ready", "dumping", "survivors-hidden", "members-hidden"),
         *("network", "decoder", "sink", "snapshot", "failed", "ended"),
     ]
     packed = msgpack.unpackb(Report("network", Ended()).pack())
@@ -144,3 +146,9 @@ def test_the_last_batch_has_the_failure(error: EngineError, retryable: bool, cor
     assert (failure.message, failure.retryable) == (str(error), retryable)
     assert (failure.corruption is not None) == corrupt
     assert last.header.status.end_of_stream
+
+
+def test_after_an_alteration_at_its_start_a_run_begins_again_at_once() -> None:
+    failure = failure_of(AlteredMeanwhile("shop.t was altered while its definition was read"), "network")
+    assert (failure.retryable, failure.unproven) == (True, True)
+    assert not failure_of(EngineError("the server is gone"), "network").unproven
