@@ -212,8 +212,6 @@ class _Receiver:
                 f"the server ended the stream at {self._dump.position}, as it does when it shuts down or "
                 "when our connection is killed: see the server's error log"
             )
-        if not self._batcher.inside_transaction:
-            self._sender.send(self._batcher.caught_up(time.time_ns() // 1000), self._meanwhile)
 
     def _meanwhile(self) -> None:
         if self._acknowledger is not None:

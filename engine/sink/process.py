@@ -270,7 +270,6 @@ class _Sink:
         self._writer.finish()
         if self._writer.to_undo is not None and not self._writer.awaits_proof and self._undo_all():
             self._writer.finish()
-        self._note_caught_up()
         self._acknowledge()
         self._child.report(self._progress(done=done))
 
@@ -282,14 +281,11 @@ class _Sink:
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_SECONDS
             self._child.report(self._progress())
-            self._note_caught_up()
-
-    def _note_caught_up(self) -> None:
-        caught_up_us = self._writer.safe.caught_up_us
-        # An earlier one, too: after the clock was set back, the old note would look new for long.
-        if caught_up_us not in (0, self._noted_us):
-            self._noted_us = caught_up_us
-            self._publication.note_caught_up(self._noted_us)
+            caught_up_us = self._writer.safe.caught_up_us
+            # An earlier one, too: after the clock was set back, the old note would look new for long.
+            if caught_up_us not in (0, self._noted_us):
+                self._noted_us = caught_up_us
+                self._publication.note_caught_up(self._noted_us)
 
     def _progress(self, *, done: bool = False) -> SinkProgress:
         writer, safe = self._writer, self._writer.safe
