@@ -20,7 +20,7 @@ class EngineError(Exception):
     retryable = False
     """Whether the same operation may succeed later without a change by the user."""
     unproven = False
-    """Whether a definition was only assumed, and nothing is committed yet: the run begins again at once."""
+    """Whether a definition is not certain, and nothing is committed yet: the run begins again at once."""
     corrupt = False
     """Whether damaged bytes are the cause."""
 

@@ -22,11 +22,10 @@ from engine.errors import EngineError, printable
 from engine.output.commit_log import CommitLog
 from engine.output.lock import lock_holder
 from engine.output.snapshot_progress import SnapshotRequest, TableSnapshot
-from engine.output.snapshot_requests import request_snapshot
+from engine.output.snapshot_requests import pattern_of, request_snapshot
 from engine.schema.changes import TableName
 from engine.spark.comparison import EVERY_ROW, NO_KEY, Comparison, compare_table
 from engine.spark.local import local_session
-from engine.spark.log_view import LogView
 
 _POLL_SECONDS = 0.5
 _RESTART_SECONDS = 60.0
@@ -61,11 +60,17 @@ def compare_command(settings: CompareSettings) -> int:
 def compare_tables(spark: SparkSession, settings: CompareSettings) -> int:
     """Compare with this session; as `compare_command`, but that it waits for an engine a minute."""
     out = settings.out
-    reading = _Reading(CommitLog(out))
-    request = request_snapshot(out, settings.tables, settings.exclude_tables, EVERY_ROW)
+    log = CommitLog(out)
+    keyless = _keyless(log, TableFilter(settings.tables, settings.exclude_tables))
+    for name in keyless:
+        _print_reason(name, NO_KEY)
+    # Not requested: the read would fail, and the tables be listed as set aside.
+    excluded = (*settings.exclude_tables, *map(pattern_of, keyless))
+    reading = _Reading(log)
+    request = request_snapshot(out, settings.tables, excluded, EVERY_ROW)
     print(f"the engine reads the tables: `binlog-engine status {out}` shows how far it is", flush=True)
     found = {each.snapshot.name: _compared(spark, settings, each) for each in reading.ended_tables(request)}
-    if not found:
+    if not found and not keyless:
         patterns = ",".join(settings.tables)
         raise EngineError(f"the server shows its user no table that matches {patterns}: correct --tables")
     surplus = [str(name) for name, each in found.items() if each is not None and each.counts.get("surplus")]
@@ -74,7 +79,24 @@ def compare_tables(spark: SparkSession, settings: CompareSettings) -> int:
             "to remove the rows that are not on the server: binlog-engine snapshot "
             f"{out} --tables '{','.join(surplus)}'"
         )
-    return 0 if all(each is not None and each.is_equal for each in found.values()) else 1
+    are_equal = all(each is not None and each.is_equal for each in found.values())
+    return 0 if are_equal and not keyless else 1
+
+
+def _keyless(log: CommitLog, wanted: TableFilter) -> list[TableName]:
+    """The wanted tables without a primary key, as far as their definitions are known."""
+    changes = log.schema_state_at(log.latest_version()).changes()
+    tables = [table for entry in changes for table in entry.change.tables if table.columns is not None]
+    return [
+        table.name
+        for table in tables
+        if wanted.wants(table.name.database, table.name.table)
+        and not any(column.primary_key for column in table.columns or ())
+    ]
+
+
+def _print_reason(name: TableName, reason: str) -> None:
+    print(printable(f"binlog-engine: {name} was not compared: {reason}"), file=sys.stderr, flush=True)
 
 
 def _compared(spark: SparkSession, settings: CompareSettings, read: _ReadTable) -> Comparison | None:
@@ -82,7 +104,7 @@ def _compared(spark: SparkSession, settings: CompareSettings, read: _ReadTable) 
     name = read.snapshot.name
     try:
         if read.snapshot.state != "done":
-            raise EngineError(_why_not_read(read, CommitLog(settings.out)))
+            raise EngineError(read.snapshot.reason or "the read was cancelled")
         found = compare_table(
             spark,
             settings.out,
@@ -92,17 +114,11 @@ def _compared(spark: SparkSession, settings: CompareSettings, read: _ReadTable) 
             partial_images=settings.partial_images,
         )
     except EngineError as error:
-        print(printable(f"binlog-engine: {name} was not compared: {error}"), file=sys.stderr, flush=True)
+        _print_reason(name, str(error))
         return None
     for line in _lines(name, found):
         print(printable(line), flush=True)
     return found
-
-
-def _why_not_read(read: _ReadTable, log: CommitLog) -> str:
-    if not LogView(log, read.at).has_key(read.snapshot.name):
-        return NO_KEY
-    return read.snapshot.reason or "the read was cancelled"
 
 
 def _lines(name: TableName, found: Comparison) -> Iterator[str]:

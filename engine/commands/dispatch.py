@@ -23,7 +23,6 @@ from engine.config.settings import (
     ConsumersSettings,
     DecodeSettings,
     FileEventsSettings,
-    FleetSettings,
     MirrorSettings,
     RunSettings,
     ServerEventsSettings,
@@ -42,19 +41,6 @@ from engine.pipeline.stop_signals import signals_blocked
 if TYPE_CHECKING:
     from engine.commands.run_log import RunLog
     from engine.config.fleet_file import FleetFile
-
-_SETTINGS = (
-    RunSettings,
-    FleetSettings,
-    DecodeSettings,
-    SnapshotSettings,
-    CompareSettings,
-    CheckSettings,
-    SqlSettings,
-    CompactSettings,
-    MirrorSettings,
-)
-"""All that have settings."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -145,7 +131,7 @@ def _logged(settings: LogSettings, command: Callable[[RunLog | None], int]) -> i
 
 def warn_of_variables(log: RunLog | None = None) -> None:
     """Say in the log, or on standard error, which variables look like those of settings, but are ignored."""
-    for sentence in misspelled_variables(os.environ, _SETTINGS):
+    for sentence in misspelled_variables(os.environ):
         if log is None:
             print(f"binlog-engine: warning: {printable(sentence)}", file=sys.stderr)
         else:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from engine.config.setting import VARIABLE_PREFIX, declared_settings
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from engine.config import settings
+from engine.config.setting import VARIABLE_PREFIX, declared_settings, is_group
 
 _SIMILAR = 0.81
 """Variables of other uses, such as those of the tests, are less similar to those of settings."""
 
 
-def misspelled_variables(environment: Iterable[str], owners: Iterable[type[DataclassInstance]]) -> list[str]:
-    """A sentence for each variable that is similar to that of a setting of `owners`, but is none of them."""
+def misspelled_variables(environment: Iterable[str]) -> list[str]:
+    """A sentence for each variable that is similar to that of a setting, but is none of them."""
     candidates = sorted(name for name in environment if name.startswith(VARIABLE_PREFIX))
     if not candidates:
         return []
     # Not at the top: hardly any command needs it.
     from difflib import get_close_matches
 
+    owners = filter(is_group, vars(settings).values())
     variables = {each.variable for owner in owners for each in declared_settings(owner)}
     known = {variable.removeprefix(VARIABLE_PREFIX) for variable in variables}
     sentences = []

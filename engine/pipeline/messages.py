@@ -42,8 +42,8 @@ class Failure:
     corruption: Corruption | None = None
     """The corrupt event that the failure is about, if it is about one."""
     unproven: bool = False
-    """Nothing before it is committed, because a definition is only assumed: the run is to be done again,
-    without assumptions."""
+    """Nothing before it is committed, because a definition is not certain: the run is to be done again at
+    once, without assumptions."""
 
 
 @dataclass(frozen=True, slots=True)

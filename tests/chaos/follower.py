@@ -7,12 +7,10 @@ the tables as they stood; whole transactions; and commits that never change once
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import Counter, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Self
 
 import pyarrow as pa
 
@@ -24,6 +22,7 @@ from engine.output.schema_state import rewritten_names
 from engine.schema.changes import SchemaChange, TableName
 from tests.chaos.table_state import Row, TableState
 from tests.chaos.violation import Violation
+from tests.chaos.worker import Worker
 from tests.chaos.workload import BEGUN, DATABASE, LEDGER, TABLES
 from tests.support.engine_run import wait_until
 
@@ -36,42 +35,27 @@ _CHECKED_AGAIN = 20
 """Of so many commits, one is read again at the end."""
 
 
-class Follower(threading.Thread):
+class Follower(Worker):
     """Reads each commit as soon as it is there; `check` raises what it found."""
 
     def __init__(self, out: Path) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._out = out
         self._log = CommitLog(out)
         self._files = DataFiles(out)
-        self._ends = threading.Event()
         self._digests: list[str] = []
         self._last_seq = 0
         self._tables = {name: TableState(table, lacks_rows=True) for name, table in TABLES.items()}
         self._conditions: dict[str, str | None] = {}
         """Of the requests for snapshots, by their ids."""
-        self._error: BaseException | None = None
         self.rows = 0
         self.snapshots: Counter[str] = Counter()
         """How those of tables ended."""
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self.join()
 
     @property
     def commits(self) -> int:
         """How many commits it has read."""
         return len(self._digests)
-
-    def check(self) -> None:
-        """Raise the violation that it found, if there is one."""
-        if self._error is not None:
-            raise self._error
 
     def unknown_tables(self) -> list[str]:
         """Those of which not all rows are known after the last commit."""
@@ -81,8 +65,7 @@ class Follower(threading.Thread):
 
     def finish(self) -> dict[str, Counter[Row]]:
         """Read what is left, and some commits a second time; returns the rows of each table."""
-        self._ends.set()
-        self.join()
+        self.end()
         self.check()
         self._read_new()
         for version in range(0, self.commits, _CHECKED_AGAIN):
@@ -93,12 +76,9 @@ class Follower(threading.Thread):
             )
         return {name: state.rows() for name, state in self._tables.items()}
 
-    def run(self) -> None:
-        try:
-            while not self._ends.wait(_POLL_SECONDS):
-                self._read_new()
-        except BaseException as error:
-            self._error = error
+    def _work(self) -> None:
+        while not self._ends.wait(_POLL_SECONDS):
+            self._read_new()
 
     def _read_new(self) -> None:
         last = self._log.latest_version()

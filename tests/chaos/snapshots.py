@@ -7,10 +7,10 @@ import random
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Self
 
 from engine.errors import EngineError
 from engine.output.snapshot_requests import cancel_snapshots, request_snapshot
+from tests.chaos.worker import Worker
 from tests.chaos.workload import BEGUN, DATABASE, LEDGER, TABLES
 from tests.support.snapshot_runs import snapshots_are_over
 
@@ -32,25 +32,14 @@ def patterns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{DATABASE}.{name}" for name in names)
 
 
-class Requester(threading.Thread):
+class Requester(Worker):
     """Leaving the context stops it; what it has requested may still be under way then."""
 
     def __init__(self, out: Path, seed: int) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._out = out
         self._random = random.Random(f"{seed} snapshots")
-        self._ends = threading.Event()
         self._works = threading.Lock()
-        self.error: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self.join()
-        assert self.error is None, self.error
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -58,15 +47,12 @@ class Requester(threading.Thread):
         with self._works:
             yield
 
-    def run(self) -> None:
-        try:
-            while not self._ends.wait(_POLL_SECONDS):
-                # The output is not there yet, or its disk is full.
-                with contextlib.suppress(EngineError, OSError), self._works:
-                    if snapshots_are_over(self._out):
-                        self._request()
-        except BaseException as error:
-            self.error = error
+    def _work(self) -> None:
+        while not self._ends.wait(_POLL_SECONDS):
+            # The output is not there yet, or its disk is full.
+            with contextlib.suppress(EngineError, OSError), self._works:
+                if snapshots_are_over(self._out):
+                    self._request()
 
     def _request(self) -> None:
         self._ends.wait(self._random.random() * _LONGEST_PAUSE_SECONDS)

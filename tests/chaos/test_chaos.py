@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_what_was_committed_before_anyone_asked_is_no_trial_that_is_stuck(
 ) -> None:
     leave = Client.__exit__
 
-    def leave_slowly(client: Client, *error: object) -> None:
+    def leave_slowly(client: Client, *error: Any) -> None:
         leave(client, *error)
         time.sleep(1.0)
 

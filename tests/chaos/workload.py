@@ -12,10 +12,11 @@ import random
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 
+from tests.chaos.worker import Worker
 from tests.servers import Server
 from tests.support.xa_transactions import prepared_transactions
 
@@ -83,46 +84,33 @@ def create_tables(server: Server) -> None:
     )
 
 
-class Client(threading.Thread):
+class Client(Worker):
     """One client of the server, which comes back after the server was away; leaving the context stops it.
 
     The server compresses the transactions of every second one, if it can.
     """
 
     def __init__(self, server: Server, number: int, seed: int, most_rows: int) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._server = server
         self._number = number
         self._random = random.Random(f"{seed} {number}")
         self._most_rows = most_rows
-        self._ends = threading.Event()
         self.works = threading.Lock()
         """Held from the begin of a transaction to its end."""
         self.transactions = 0
         """Those that are committed."""
         self._decided: dict[str, str] = {}
         """By number: COMMIT or ROLLBACK, as soon as it is decided how an XA transaction is to end."""
-        self.error: BaseException | None = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self.join()
-        assert self.error is None, self.error
-
-    def run(self) -> None:
-        try:
-            while not self._ends.is_set():
-                with contextlib.suppress(pymysql.err.OperationalError, pymysql.err.InterfaceError):
-                    self._work()
-                self._ends.wait(_RECONNECT_SECONDS)
-        except BaseException as error:
-            self.error = error
 
     def _work(self) -> None:
+        while not self._ends.is_set():
+            with contextlib.suppress(pymysql.err.OperationalError, pymysql.err.InterfaceError):
+                self._change_tables()
+            self._ends.wait(_RECONNECT_SECONDS)
+
+    def _change_tables(self) -> None:
+        """Until it is to end, or the server goes away."""
         with self._server.connect(database=DATABASE, autocommit=False) as connection:
             cursor = connection.cursor()
             if self._number % 2 and cursor.execute("SHOW VARIABLES LIKE 'binlog_transaction_compression'"):

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from engine.commands.compare import compare_tables
+from engine.commands.status import status
 from engine.config.settings import CompareSettings
 from engine.errors import EngineError
 from engine.schema.changes import TableName
@@ -131,9 +132,12 @@ def test_what_cannot_be_compared_is_said(
 ) -> None:
     server = shared_server("mysql-9.7")
     with following(server, tmp_path) as engine:
-        settings = CompareSettings(out=tmp_path, tables=("compared.keyless",))
+        settings = CompareSettings(out=tmp_path, tables=("compared.keyless", "compared.parent"))
         assert compare_tables(spark, settings) == 1
-        assert "compared.keyless was not compared: it has no primary key" in capsys.readouterr().err
+        shown = capsys.readouterr()
+        assert "compared.keyless was not compared: it has no primary key" in shown.err
+        assert "compared.parent: 3 rows are equal" in shown.out
+        assert not [each for each in status(tmp_path).snapshots if each.state == "failed"]
         with pytest.raises(EngineError, match="shows its user no table that matches nothing"):
             compare_tables(spark, CompareSettings(out=tmp_path, tables=("nothing.*",)))
         before = engine.catch_up(server).version
