@@ -193,8 +193,8 @@ def test_a_start_waits_until_the_server_lists_them(slow_server: Server, held_log
         assert waiting.is_alive()
         assert not slow_server.query("XA RECOVER")
     waiting.join()
-    assert slow_server.query("XA RECOVER")
     preparing.join()
+    assert slow_server.query("XA RECOVER")
     end_prepared(slow_server, "ROLLBACK", "'two'")
     wait_until_listed(server, facts, file)
 
