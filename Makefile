@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv java servers lakehouse kernels setup lint test test-fast fuzz soak chaos test-wheel test-lowest test-lakehouse demo demo-lakehouse perf clean
+.PHONY: help venv java servers lakehouse kernels setup lint test test-fast fuzz soak chaos test-wheel test-lowest test-servers test-lakehouse demo demo-lakehouse perf clean
 
 VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
@@ -91,6 +91,9 @@ test-lowest: setup ## tests with the lowest versions that pyproject.toml allows,
 	$(PYTHON_IN_VENV) tests/setup/lowest.py >build/lowest.txt
 	PIP_CONSTRAINT=$(abspath build/lowest.txt) $(MAKE) VENV=build/lowest venv kernels
 	$(WITH_SPARK) build/lowest/bin/pytest $(SIDE_BY_SIDE) tests/unit tests/integration/processes tests/integration/spark
+
+test-servers: setup ## on all kinds of servers the long tests, which `make test` has on three of them
+	BINLOG_ENGINE_ALL_SERVERS=1 $(WITH_SPARK) $(VENV)/bin/pytest $(SIDE_BY_SIDE) -m fewer_servers tests
 
 test-lakehouse: setup ## the tests of Delta and Iceberg, also those that take too long for `make test`
 	BINLOG_ENGINE_LAKEHOUSE=1 $(WITH_SPARK) $(VENV)/bin/pytest tests/integration/lakehouse

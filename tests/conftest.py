@@ -26,6 +26,7 @@ from tests.servers import (
     get_server,
     historic_binlogs,
 )
+from tests.support.fewer_servers import left_out
 from tests.support.seeds import RANDOM_TESTS
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ def skip_or_fail(reason: UnavailableError) -> NoReturn:
 # A first call may compile a kernel, so no test case has a deadline of its own.
 settings.register_profile("default", deadline=None, derandomize=not RANDOM_TESTS)
 settings.load_profile("default")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    deselected = set(left_out(items))
+    if deselected:
+        config.hook.pytest_deselected(items=list(deselected))
+        items[:] = [item for item in items if item not in deselected]
 
 
 @pytest.fixture(scope="session")

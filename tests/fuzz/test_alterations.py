@@ -14,7 +14,7 @@ from tests.support.additions import Addition, add
 from tests.support.conversions import Conversion, convert
 from tests.support.seeds import chosen_seed
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 _DEFAULT = "DEFAULT"
 _ZEROS_STAY = "'NO_AUTO_VALUE_ON_ZERO'"

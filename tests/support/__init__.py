@@ -19,5 +19,5 @@
   `suite_findings`, `suite_changes`, `suite_moments`, `suite_snapshots`, `suite_targets`
 - monitoring: `figures`; time: `clock`
 - tools: `coverage` and `suite_results` (write docs/coverage.md), `make_samples`, `demo_lakehouse`,
-  `second_try` (a plugin of pytest)
+  `second_try` (a plugin of pytest), `fewer_servers` (what `make test` leaves out)
 """

@@ -35,7 +35,7 @@ from tests.support.engine_run import (
 from tests.support.load import Load, create_table, replayed, selected
 from tests.support.proxy import Proxy
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.fewer_servers]
 
 SAFE = {"innodb_flush_log_at_trx_commit": "1", "sync_binlog": "1"}
 """What a server needs to have after a crash what its binlog has."""

@@ -23,7 +23,7 @@ from tests.support.engine_run import follow, run_command
 from tests.support.mixed_workload import DATABASE, Workload
 from tests.support.same_rows import assert_same_rows, change_rows, replayed, selected, with_generated
 
-pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.slow, pytest.mark.fewer_servers]
 
 CONFIGURATIONS = [
     *(pytest.param(flavor, {}, id=flavor) for flavor in FLAVORS),

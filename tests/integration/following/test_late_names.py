@@ -28,7 +28,7 @@ from tests.support.engine_run import (
     run_command,
 )
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 COLUMNS = "(id INT PRIMARY KEY, a INT, b INT)"
 OTHER_COLUMNS = "(id INT PRIMARY KEY, c INT, d INT)"

@@ -23,7 +23,7 @@ from tests.support.engine_run import drain, end_of_binlog, follow
 from tests.support.evolving_tables import EvolvingTables, WrittenRow
 from tests.support.seeds import chosen_seed
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 STEPS = 60
 KILLS = 3

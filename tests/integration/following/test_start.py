@@ -30,7 +30,7 @@ from tests.support.committed import assert_sound
 from tests.support.engine_run import command_line, drain, end_of_binlog, run_command, wait_until
 from tests.support.writer_output import latest_commit
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.fewer_servers]
 
 KINDS = {"mysql-9.7": GTIDS, "mysql-8.0": GTIDS, "mysql-5.7": GTIDS, "mysql-5.6": {}, "mariadb-11.8": {}}
 LARGE_ROW = 3 << 20

@@ -13,7 +13,7 @@ from tests.servers import FLAVORS, NO_ROW_METADATA, Server
 from tests.support.ddl_comparison import Comparer
 from tests.support.seeds import chosen_seed
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 STATEMENTS = 300
 MOST_UNSURE = 10

@@ -12,7 +12,7 @@ from tests.servers import Server
 from tests.support.engine_run import Ended, assert_one_sentence, run_command
 from tests.support.snapshot_runs import read_rows, table_snapshots
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 DATABASE = "snapshot_grants"
 NAME, PASSWORD = "snapshots", "secret"

@@ -22,7 +22,7 @@ from tests.support.key_cases import KeyCase, key_cases
 from tests.support.selected_rows import open_connection
 from tests.support.snapshot_runs import read_rows, table_snapshots
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 DATABASE = "snapshot_keys"
 CHUNK_ROWS = 3

@@ -18,7 +18,7 @@ from tests.support.engine_run import follow, wait_until
 from tests.support.selected_rows import open_connection
 from tests.support.snapshot_runs import table_snapshots, wait_for_snapshots
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 PLACE = Place(BinlogPosition("binlog.000001", 4), None)
 

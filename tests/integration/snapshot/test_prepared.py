@@ -33,7 +33,7 @@ from tests.support.snapshot_load import boundaries
 from tests.support.snapshot_runs import read_rows, request, wait_for_snapshots
 from tests.support.xa_transactions import end_prepared, prepare
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 DATABASE = "prepared"
 TABLES = ("keyed", "keyless")

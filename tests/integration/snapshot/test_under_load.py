@@ -14,7 +14,7 @@ from tests.support.engine_run import wait_until
 from tests.support.snapshot_load import LoadedSnapshot
 from tests.support.snapshot_runs import snapshots_are_over
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.fewer_servers]
 
 ROWS = 1200
 ROUNDS = int(os.environ.get("BINLOG_ENGINE_SNAPSHOT_ROUNDS", "1"))

@@ -30,7 +30,7 @@ from tests.support.column_cases import CASES
 from tests.support.definitions import definition_of
 from tests.support.selected_rows import PLACE, decoded, open_connection, row_format, select
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 DATABASE = "snapshot_values"
 ONLY_IN_CATALOG = ("uuid", "inet4", "inet6", "vector")

@@ -20,7 +20,7 @@ from tests.support.engine_run import EngineRun, assert_one_sentence, follow, run
 from tests.support.snapshot_load import LoadedSnapshot
 from tests.support.snapshot_runs import request, wait_for_snapshots
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.fewer_servers]
 
 FLAVORS = ("mysql-9.7", "mysql-8.0", "mariadb-11.8")
 CASCADES_ARE_LOGGED = ("mysql-9.7",)

@@ -40,7 +40,7 @@ from tests.support.same_rows import (
 from tests.support.seeds import chosen_seed
 from tests.support.versioned_tables import assert_present_rows
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.fewer_servers]
 
 
 @pytest.fixture(scope="module", params=FLAVORS)

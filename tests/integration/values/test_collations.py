@@ -20,7 +20,7 @@ from tests.servers import FLAVORS, NO_ROW_METADATA, Server, UnavailableError, ge
 from tests.servers.installations import installation
 from tests.support.engine_run import assert_one_sentence, drain, run_command
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 DATABASE = "added"
 RULES = "<rules><reset>a</reset><p>b</p></rules>"

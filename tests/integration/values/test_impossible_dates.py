@@ -17,7 +17,7 @@ from tests.support.engine_run import drain, end_of_binlog
 from tests.support.mixed_columns import TEMPORALS
 from tests.support.same_rows import assert_same_rows, quoted, selected
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 TABLE = "impossible.dates"
 ZERO = "0000-00-00"

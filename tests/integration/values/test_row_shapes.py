@@ -19,7 +19,7 @@ from tests.support.column_cases import CASES, Case, comparable
 from tests.support.engine_run import drain
 from tests.support.printed_values import printed_rows
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.fewer_servers]
 
 DATABASE = "shapes"
 
