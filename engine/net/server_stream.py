@@ -133,8 +133,10 @@ def follow_server(
             error = dump.lost(failure)
         except EngineError as failure:
             error = failure
+    # Without an error the server has ended the dump, as it was asked to at its last event.
+    caught_up_us = 0 if error is not None else time.time_ns() // 1000
     # The error is sent as a batch, so that everything before it is committed first.
-    sender.send(batcher.finish(error))
+    sender.send(batcher.finish(error, caught_up_us))
 
 
 def _start(connection: Connection, facts: SourceFacts, origin: ServerSource) -> None:

@@ -68,8 +68,8 @@ class StreamStatus:
     gtid_set: str | None = None
     """The executed GTID set at the start of the batch, if the source was given it; else None."""
     caught_up_us: int = 0
-    """When the source reported that it has nothing after this batch: this machine's clock, µs since the
-    epoch; else 0."""
+    """When the source reported that it has nothing after this batch, or ended the stream for that reason:
+    this machine's clock, µs since the epoch; else 0."""
     failure: Failure | None = None
     """The source failed after the batches before this one, or the decoder in it: the sink commits what comes
     before the failure, then stops with it."""

@@ -188,6 +188,8 @@ class _Sink:
                 raise _StreamError(result.status.failure)
             if result.status.end_of_stream:
                 self._finish(done=True)
+                if result.status.caught_up_us:
+                    self._publication.note_caught_up(result.status.caught_up_us)
                 return True
             self._writer.commit_if_due(time.monotonic())
             self._acknowledge()

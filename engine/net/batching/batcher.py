@@ -247,10 +247,11 @@ class Batcher:
         self._large.leave()
         return self._skipper.abandon_file(error, size, following)
 
-    def finish(self, error: EngineError | None = None) -> Iterator[OutgoingBatch]:
+    def finish(self, error: EngineError | None = None, caught_up_us: int = 0) -> Iterator[OutgoingBatch]:
         """The rest of the stream, and a last batch that ends it, with the error if there is one.
 
-        A transaction that is still open is dropped.
+        A transaction that is still open is dropped. `caught_up_us`: when the source had nothing more, in µs
+        since the epoch; 0 if that is not known.
         """
         if error is None:
             yield from self._skipper.end_drop()
@@ -260,7 +261,7 @@ class Batcher:
                 # The output needs the start position even of a stream without events.
                 yield self._cutter.start()
         yield from self.flush()
-        yield self._cutter.last(error)
+        yield self._cutter.last(error, caught_up_us)
 
     def _take_changes(self, reached: BinlogPosition) -> tuple[SchemaChange, ...]:
         """The schema changes for the next batch, which ends at `reached`."""

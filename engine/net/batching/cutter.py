@@ -201,12 +201,15 @@ class Cutter:
         status = replace(header.status, surviving_xids=surviving_xids)
         return self._without_buffer(replace(header, status=status))
 
-    def last(self, error: EngineError | None) -> OutgoingBatch:
-        """The last batch, with the error that ends the stream if there is one; aborts what is open."""
+    def last(self, error: EngineError | None, caught_up_us: int) -> OutgoingBatch:
+        """The last batch, with the error that ends the stream if there is one; aborts what is open.
+
+        `caught_up_us`: when the source had nothing more, 0 if it is not known to be at its end.
+        """
         self._abort()
         header = self._header(0, self._state.position, ends=True)
         if error is None:
-            status = replace(header.status, awaits_proof=False, end_of_stream=True)
+            status = replace(header.status, awaits_proof=False, end_of_stream=True, caught_up_us=caught_up_us)
         else:
             unproven = header.status.awaits_proof
             failure = Failure(str(error), error.retryable, corruption_of(error), unproven=unproven)

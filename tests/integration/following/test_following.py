@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.commands.status import status
 from engine.output.data_files import ReaderError
 from engine.output.reader import Changes
 from tests.servers import Server
@@ -93,6 +94,17 @@ def test_stopping_commits_what_is_finished(mysql97: Server, out: Path, how: sign
         assert_sound(out)
         drain(mysql97, out.with_name("undisturbed"), start=start)
         assert_same_changes(out, out.with_name("undisturbed"))
+
+
+def test_a_run_that_stops_at_the_end_says_that_nothing_is_missing(server: Server, out: Path) -> None:
+    with followed(server) as start:
+        began = time.time()
+        server.execute(f"SET timestamp = {began - 3600:.0f}", "INSERT INTO followed.t VALUES (1)")
+        server.execute("SET timestamp = 0")
+        drain(server, out, start=start)
+        seen = status(out)
+        assert seen.last_event_seconds is not None and seen.last_event_seconds >= 3600
+        assert seen.lag_seconds is not None and seen.lag_seconds <= time.time() - began
 
 
 def test_nothing_new_leaves_the_output_alone(mysql97: Server, out: Path) -> None:
