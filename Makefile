@@ -16,6 +16,9 @@ WITH_SPARK = JAVA_HOME="$$(tests/setup/java.sh)" SPARK_LOCAL_IP=127.0.0.1
 # begin in the order of their names, so that the many short unit tests come last and fill all processes to the end.
 SIDE_BY_SIDE = --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 30
 
+# What tests need beside the packages of `venv`.
+PARTS = java servers lakehouse kernels
+
 FUZZ_SECONDS ?= 300
 FUZZ_SEED ?= $(shell date +%s)
 
@@ -56,9 +59,10 @@ lint: venv ## ruff, mypy, and which package may import which
 	$(VENV)/bin/lint-imports
 
 setup: venv ## venv, java, servers, lakehouse and kernels, side by side
-	@$(MAKE) --no-print-directory --jobs=4 java servers lakehouse kernels
+	@$(MAKE) --no-print-directory --jobs=4 $(PARTS)
 
-test: setup lint ## lint, then all tests, real servers and Spark included
+test: venv ## setup and lint, then all tests, real servers and Spark included
+	@$(MAKE) --no-print-directory --jobs=5 $(PARTS) lint
 	@# Servers, Spark and the engine share the machine's cores: what fails gets a second try, and the last lines say so.
 	$(WITH_SPARK) PYTHON=$(PYTHON_IN_VENV) tests/setup/twice.sh $(SIDE_BY_SIDE) -- $(TESTS)
 

@@ -25,6 +25,8 @@ from .watched import WatchedProcess
 VERSION = "1.8.0"
 MODULE = "github.com/versity/versitygw/cmd/versitygw"
 VARIABLE = "BINLOG_ENGINE_VERSITYGW"
+QUICK_BUILD = ("-trimpath", "-gcflags=all=-N -l", "-ldflags=-s -w")
+"""Without optimizations and debugging tables, which the tests do not need: a third less processor time."""
 PROGRAM = "versitygw"
 
 
@@ -36,8 +38,8 @@ def object_store_program() -> Path:
 
 def _build(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".go-") as workspace:
-        command = [*tools.go(Path(workspace)), "install", f"{MODULE}@v{VERSION}"]
-        tools.run(command, Path(workspace), {"GOBIN": str(folder), "GOFLAGS": "-trimpath"})
+        command = [*tools.go(Path(workspace)), "install", *QUICK_BUILD, f"{MODULE}@v{VERSION}"]
+        tools.run(command, Path(workspace), {"GOBIN": str(folder)})
 
 
 class ObjectServer:
