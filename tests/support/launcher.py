@@ -8,10 +8,12 @@ what Python does before them, and nothing else.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -94,10 +96,24 @@ def _next_command(control: socket.socket) -> Request | None:
 def _report_end(pid: int, reports: int, outputs: Sequence[int]) -> NoReturn:
     for descriptor in outputs:
         os.close(descriptor)
-    os.write(reports, str(pid).encode())
-    _, status = os.waitpid(pid, 0)
-    os.write(reports, str(os.waitstatus_to_exitcode(status)).encode())
+    # It has gone if the tests were killed.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(reports, str(pid).encode())
+        _kill_with_receiver(pid, reports)
+        _, status = os.waitpid(pid, 0)
+        os.write(reports, str(os.waitstatus_to_exitcode(status)).encode())
     os._exit(0)
+
+
+def _kill_with_receiver(pid: int, reports: int) -> None:
+    """Wait for the command's end, and kill it if the receiver of `reports` has gone: else it would go on."""
+    ended = os.pidfd_open(pid)
+    waiting = select.poll()
+    waiting.register(ended, select.POLLIN)
+    # A hang-up is always noticed.
+    waiting.register(reports, 0)
+    if all(descriptor != ended for descriptor, _ in waiting.poll()):
+        os.kill(pid, signal.SIGKILL)
 
 
 def _take_place(request: Request, outputs: Sequence[int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +16,7 @@ import pytest
 
 from tests.servers import Server
 from tests.support import preloaded
-from tests.support.engine_run import COMMAND, Ended, EngineRun, command_line
+from tests.support.engine_run import COMMAND, Ended, EngineRun, command_line, wait_until
 
 _SIGNAL_STATES = ("SigBlk", "SigIgn", "SigCgt")
 _OF_THE_C_LIBRARY = 32
@@ -104,6 +105,26 @@ def test_a_killed_command_has_the_signal_as_its_exit_code(mysql97: Server, tmp_p
         engine.kill("supervisor")
         assert engine.wait().status == -signal.SIGKILL
         assert not engine.running
+
+
+@pytest.mark.server
+def test_a_command_goes_when_the_tests_are_killed(mysql97: Server, tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from tests.support.engine_run import EngineRun\n"
+        "engine = EngineRun(sys.argv[2:], Path(sys.argv[1]))\n"
+        "engine.process('sink')\n"
+        "print(*engine.session().values(), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", script, str(out), *command_line(mysql97, out, start="latest")]
+    killed = subprocess.run(command, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    processes = [Path("/proc", pid) for pid in killed.stdout.split()]
+    assert processes
+    wait_until(lambda: not any(map(Path.exists, processes)), "end of the command's processes")
 
 
 def test_what_python_reads_at_its_start_is_not_preloaded() -> None:
