@@ -27,8 +27,20 @@ SETTINGS = {
 }
 
 
-QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Java compiles as little as possible: the tests have few rows."""
+QUERIES_OF_USERS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
+"""How Spark runs queries unless it is told otherwise."""
+
+QUICK_START = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Java and Spark compile as little as possible: the tests have few rows and many queries."""
 
 
 def start_spark(warehouse: Path, settings: Mapping[str, str] = QUICK_START) -> SparkSession:

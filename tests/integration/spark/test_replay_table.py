@@ -416,7 +416,8 @@ class Actions:
         return [column.name for column in self.table.columns]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("seed", range(2))
 def test_random_statements(table: Table, replayed: Callable[..., DataFrame], seed: int) -> None:
     Actions(table, random.Random(seed)).run(150)
     assert len(table.rows) > 2

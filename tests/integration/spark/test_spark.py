@@ -153,6 +153,7 @@ def seqs(rows: list[tuple[Any, ...]]) -> list[Any]:
     return [row[0] for row in rows]
 
 
+@pytest.mark.usefixtures("either_way")
 def test_every_type_and_every_metadata_column_comes_as_it_was_written(
     spark: SparkSession, tmp_path: Path
 ) -> None:
