@@ -99,7 +99,7 @@ def test_stopping_commits_what_is_finished(mysql97: Server, out: Path, how: sign
 def test_a_run_that_stops_at_the_end_says_that_nothing_is_missing(server: Server, out: Path) -> None:
     with followed(server) as start:
         began = time.time()
-        server.execute(f"SET timestamp = {began - 3600:.0f}", "INSERT INTO followed.t VALUES (1)")
+        server.execute(f"SET timestamp = {int(began) - 3600}", "INSERT INTO followed.t VALUES (1)")
         server.execute("SET timestamp = 0")
         drain(server, out, start=start)
         seen = status(out)
