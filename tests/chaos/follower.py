@@ -22,9 +22,9 @@ from engine.output.schema_state import rewritten_names
 from engine.schema.changes import SchemaChange, TableName
 from tests.chaos.table_state import Row, TableState
 from tests.chaos.violation import Violation
-from tests.chaos.worker import Worker
 from tests.chaos.workload import BEGUN, DATABASE, LEDGER, TABLES
 from tests.support.engine_run import wait_until
+from tests.support.worker import Worker
 
 Change = tuple[int, str, str, Row]
 """`_seq`, table, `_change_type` and the compared columns."""

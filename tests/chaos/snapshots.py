@@ -10,9 +10,9 @@ from pathlib import Path
 
 from engine.errors import EngineError
 from engine.output.snapshot_requests import cancel_snapshots, request_snapshot
-from tests.chaos.worker import Worker
 from tests.chaos.workload import BEGUN, DATABASE, LEDGER, TABLES
 from tests.support.snapshot_runs import snapshots_are_over
+from tests.support.worker import Worker
 
 SETTINGS = {"snapshot_chunk_rows": 50, "snapshot_rate": 1000}
 """Of `run`, so that faults come while a snapshot is read."""

@@ -16,8 +16,8 @@ from typing import Any
 
 import pymysql
 
-from tests.chaos.worker import Worker
 from tests.servers import Server
+from tests.support.worker import Worker
 from tests.support.xa_transactions import prepared_transactions
 
 DATABASE = "chaos"

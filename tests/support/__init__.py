@@ -17,7 +17,7 @@
 - oracles: `mysqlbinlog`, `binlog_listing`, `printed_values`, `shown_rows`, `same_rows`, `selected_tables`,
   `row_spans`, `kept_rows`, `kept_types`, `conversions` and `additions` (of columns), `suite_files`,
   `suite_findings`, `suite_changes`, `suite_moments`, `suite_snapshots`, `suite_targets`
-- monitoring: `figures`; time: `clock`
+- monitoring: `figures`; time: `clock`; threads: `worker`
 - tools: `coverage` and `suite_results` (write docs/coverage.md), `make_samples`, `demo_lakehouse`,
   `second_try` (a plugin of pytest), `fewer_servers` (what `make test` leaves out)
 """

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import random
-import threading
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 
 from engine.output.reader import Changes
 from tests.servers import Server
 from tests.support.engine_run import wait_until
+from tests.support.worker import Worker
 
 TABLE = "accounts"
 COLUMNS = ("id", "balance", "owner")
@@ -36,7 +36,7 @@ def create_table(server: Server, database: str) -> None:
     )
 
 
-class Load(threading.Thread):
+class Load(Worker):
     """One client; `pause` is what it waits between transactions, in seconds. Leaving the context stops it.
 
     It begins with the statement `setup`. A server that goes away ends it: `lost` is true then.
@@ -45,31 +45,20 @@ class Load(threading.Thread):
     def __init__(
         self, server: Server, database: str, *, pause: float = 0.002, seed: int = 1, setup: str | None = None
     ) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._connection = server.connect(autocommit=False, init_command=setup)
         self._table = f"{database}.{TABLE}"
         self._pause = pause
         self._random = random.Random(seed)
-        self._asked_to_stop = threading.Event()
         self.transactions = 0
         self.lost = False
-        self.error: BaseException | None = None
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.stop()
-
-    def run(self) -> None:
+    def _work(self) -> None:
         try:
-            while not self._asked_to_stop.wait(self._pause):
+            while not self._ends.wait(self._pause):
                 self._transaction()
         except (pymysql.err.OperationalError, pymysql.err.InterfaceError):
             self.lost = True
-        except BaseException as error:
-            self.error = error
         finally:
             with contextlib.suppress(pymysql.err.Error):
                 self._connection.close()
@@ -81,9 +70,8 @@ class Load(threading.Thread):
 
     def stop(self) -> None:
         """Have it finish its transaction and leave."""
-        self._asked_to_stop.set()
-        self.join()
-        assert self.error is None, self.error
+        self.end()
+        self.check()
 
     def _transaction(self) -> None:
         ids = [self._random.randrange(ACCOUNTS) for _ in range(self._random.choice((1, 1, 2, 5)))]

@@ -27,19 +27,14 @@ SETTINGS = {
 }
 
 
-QUERIES_OF_USERS = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.adaptive.enabled": "true",
-}
-"""How Spark runs queries unless it is told otherwise."""
-
-QUICK_START = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
+"""Queries are neither compiled nor planned again."""
+
+QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", **INTERPRETED}
 """Java and Spark compile as little as possible: the tests have few rows and many queries."""
 
 

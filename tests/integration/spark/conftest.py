@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.spark_session import QUERIES_OF_USERS
+from tests.support.spark_session import INTERPRETED
 
 
 @pytest.fixture(params=["interpreted", "compiled"])
@@ -16,9 +16,9 @@ def either_way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[
     if request.param == "interpreted":
         yield
         return
-    before = {name: spark.conf.get(name) for name in QUERIES_OF_USERS}
-    for name, value in QUERIES_OF_USERS.items():
-        spark.conf.set(name, value)
+    for name in INTERPRETED:
+        spark.conf.unset(name)
+    assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
     yield
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)

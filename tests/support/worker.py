@@ -1,4 +1,4 @@
-"""A thread that works beside a trial until its context is left, and whose error is not lost."""
+"""A thread that works beside a test until its context is left, and whose error is not lost."""
 
 from __future__ import annotations
 
